@@ -95,7 +95,7 @@
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
-   >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
+   >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
@@ -115,7 +115,7 @@
                stub) is defined in two files. "undefined reference to amp_...": in none (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
-   HISTORY     0.1.0 first version.  Details: CHANGELOG.md
+   HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.
 */
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"
@@ -774,7 +774,7 @@ typedef struct amp_watch {   /* yours, zero to begin with */
     const char *where;       /* name of the first bad array, after which nothing is looked at; NULL: none so far */
     amp_finite_report found; /* in it */
 } amp_watch;
-/* Looks for Inf and NaN in a. After each verb of a forward and backward that repeat a skipped step, with its scale. */
+/* Looks for Inf and NaN in a: after each verb of a skipped step repeated with its scale. Class: query, or host. */
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a);
 
 /* ==== >>policy ===================================================================================================
@@ -1031,7 +1031,8 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
    From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written
    once for every backend, then the jobs and the table of functions that a backend implements. */
 
-/* ---- inline bodies of >>types and >>formats   tests: tests/test_formats.c, tests/exhaustive.c ---- */
+/* ---- formats of numbers: the bodies of >>types and >>formats ----
+   tests: tests/test_formats.c, tests/exhaustive.c, tests/ptx.sh */
 
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
     amp_array a = AMP_ZERO;
@@ -1489,7 +1490,7 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
    contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
    the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
-   amp_gelu work in the environment they find. */
+   amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
@@ -1671,8 +1672,7 @@ AMP_INLINE float ampi_about_rsqrt(float x) {
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
     return r;
 }
-/* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
- */
+/* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
     return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);
@@ -1689,7 +1689,7 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
-   of them. */
+   of them: ampi_scalar_exp_scaled is AMPI_F(exp_scaled) there.   tests: tests/test_formats.c, tests/exhaustive.c */
 
 #define AMPI_PASS_MATH   1 /* exp and the activations */
 #define AMPI_PASS_UPDATE 2 /* the optimizers */
@@ -1801,7 +1801,8 @@ AMP_INLINE int ampi_act_reads_aux(amp_act act) {
 #undef AMP_X
 }
 
-/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ----
+   tests: tests/test_memory.c */
 AMP_INLINE uint64_t amp_dropout_threshold(float p) {
     float t = amp_mul(p, 4294967296.0f);
     return (uint64_t)t;
@@ -1813,7 +1814,8 @@ AMP_INLINE float amp_dropout_one(float x, uint32_t r, uint64_t threshold, float 
     return r < threshold ? 0.0f : amp_mul(x, factor);
 }
 
-/* ---- loss scale rule ---- */
+/* ---- the loss scale: what a scaler remembers, and its scale after a good step and after a bad one ----
+   tests: tests/test_scaler.c, tests/test_edges.c */
 
 #define AMP_FOUND_INF      1u
 #define AMP_FOUND_NAN      2u
@@ -1876,7 +1878,7 @@ AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck
 
 /* ---- weights in 16 + 16 bits ----
    The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. The low half of the result is h,
-   the high half r as two's complement.
+   the high half r as two's complement.   tests: tests/test_layouts.c, tests/exhaustive.c
    FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and where h
          is a normal half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and
          NaN.
@@ -1917,7 +1919,8 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
     return packed >> 16 << 17 ? amp_add(h, ampi_float(packed & 0xffff0000u)) : h;
 }
 
-/* ---- a parameter set, as backends see it ---- */
+/* ---- a parameter set, as backends see it; then the jobs, which is what a backend is asked to do ----
+   tests: tests/test_step.c, tests/test_params.c, tests/test_context.c (a backend of the test's own) */
 
 #define AMP_CHUNK        65536u /* elements per chunk: unit of work and of every reduction */
 #define AMP_PART         2048u  /* elements of a part: what is added up in FP32 */
@@ -2063,8 +2066,8 @@ typedef struct amp_inspect_job {
     amp_scaler_state *scaler; /* or NULL */
     amp_purpose purpose;
     uint32_t summed; /* 1: totals are those of `sum`; 0: nothing was added up */
-    uint32_t
-        fresh; /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    uint32_t fresh;
     uint32_t next_scale; /* 1: then the next loss scale */
     uint32_t keep_going; /* AMP_FOR_ACCUMULATE: 1: a bad micro-batch is dropped; 0: it spoils the window */
     float clip_norm;     /* 0: none */
@@ -2140,7 +2143,7 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
     uint32_t accum;                 /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
 
-/* ---- products and losses: jobs ---- */
+/* ---- products and losses: jobs   tests: tests/test_products.c, tests/test_fp8.c ---- */
 
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
@@ -2171,8 +2174,8 @@ typedef struct amp_xent_job { /* rows > 0 */
     size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
-typedef struct
-    amp_fp8_state {       /* of one tensor, in context memory. Members of 4 bytes: a state file has them as words */
+/* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
+typedef struct amp_fp8_state {
     float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
     float amax;           /* of the last cast */
     float window;         /* delayed scaling: the largest of the history */
@@ -2200,8 +2203,7 @@ typedef struct amp_dropout_job { /* count > 0 */
     uint32_t _pad;
 } amp_dropout_job;
 
-/* ---- products and losses: the math of one element
-   --------------------------------------------------------------------------- */
+/* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
@@ -2238,7 +2240,9 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     return amp_epilogue_act(j, v, saved, amax);
 }
 
-/* ---- FP8 with a scale per tensor: the rules of >>fp8 ---- */
+/* ---- FP8 with a scale per tensor: the rules of >>fp8 ----
+   Which scale an amax makes, which one a cast uses, and what a cast leaves for the next. Every backend calls these.
+   tests: tests/test_fp8.c */
 
 /* The scale for an amax; `otherwise` for 0 and Inf. Of an amax so small that the quotient is Inf, the largest float. */
 AMP_INLINE float amp_fp8_scale_of(const amp_quantize_job *j, float amax, float otherwise) {
@@ -2266,6 +2270,9 @@ AMP_INLINE int amp_fp8_end(const amp_quantize_job *j, float amax) {
 }
 AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_format_of(t).maxf, t); } /* float bits */
 
+/* ---- cross-entropy: what every backend does with the logits of a row, and the factors of loss and gradients ----
+   tests: tests/test_products.c */
+
 /* One row of cross-entropy, in this order on every backend, with t(x, max) = 2^24 e^(x - max) of ampi_scalar_exp_term:
      max  = largest logit that is not NaN, at least AMP_XENT_LEAST;  mean = (sum of x) / classes when smoothing
      sum  = sum of t(x, max) as float, by the rule of sums but for this: a part adds up t(x, its own largest), so that
@@ -2292,8 +2299,8 @@ typedef struct amp_xent_row {
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-AMP_INLINE void amp_xent_row_end(
-    amp_xent_row *r, const amp_xent_job *j, float factor) { /* max, sum, target are there */
+/* From max, sum and target to all of it. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
     r->factor = factor;
@@ -2316,7 +2323,8 @@ AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
     return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
 
-/* ---- inspection: totals and the record ---- */
+/* ---- inspection: from what was found in the gradients to the record, the scaler and the rates of a step ----
+   tests: tests/test_step.c, tests/test_scaler.c, tests/test_phases.c */
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_sum_scale(const amp_sum_job *job) { return job->scale ? job->scale->scale : 1.0f; }
@@ -2474,7 +2482,8 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
 
-/* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ---- */
+/* ---- an update of one element: its coefficients; its rule is at >>lanes (ampi_scalar_adam_one: AMPI_F(adam_one)) ----
+   tests: tests/test_step.c, tests/test_layouts.c */
 
 typedef struct amp_coef {   /* what one parameter's update needs, from the desc, the record and the parameter */
     float inv, clip, limit; /* limit 0: none */
@@ -2575,7 +2584,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
     return ampi_scalar_update_one(kind, w, m, v, u, c);
 }
 
-/* ---- what an update stores, in every layout and on every backend ---- */
+/* ---- what an update stores, in every layout and on every backend   tests: tests/test_layouts.c ---- */
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */
@@ -2657,7 +2666,8 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 /* ---- the table ----
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
    function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed. Pointers in jobs are context memory unless said otherwise.
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -2678,6 +2688,10 @@ typedef struct amp_backend {
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
     void (*destroy)(amp_ctx *);
+    /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
+       calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
+       NULL: they change nothing */
+    amp_status (*leave)(amp_ctx *, amp_status);
     /* memory: all needed, and cast */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
@@ -2721,78 +2735,13 @@ typedef struct amp_backend {
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
 
-/* The class of every verb that works on a context, for documentation and tests: X(function, class). enqueue_or_query: a
-   query if it is asked for a report. A verb that is of class host when there is nothing to allocate stands as setup. */
-/* clang-format off */
-#define AMP_VERB_LIST(X) \
-    X(amp_alloc, setup) \
-    X(amp_free, setup) \
-    X(amp_copy, query) \
-    X(amp_copy_async, enqueue) \
-    X(amp_zero, enqueue) \
-    X(amp_sync, query) \
-    X(amp_cast, enqueue) \
-    X(amp_all_finite, query) \
-    X(amp_histogram_count, query) \
-    X(amp_params_create, setup) \
-    X(amp_params_add, setup) \
-    X(amp_params_commit, setup) \
-    X(amp_params_destroy, setup) \
-    X(amp_params_master_to_model, enqueue) \
-    X(amp_params_model_to_master, enqueue) \
-    X(amp_params_grads_to, enqueue) \
-    X(amp_params_zero_grad, enqueue) \
-    X(amp_params_use, setup) \
-    X(amp_params_set_steps, query) \
-    X(amp_scaler_create, setup) \
-    X(amp_scaler_destroy, setup) \
-    X(amp_scaler_get, query) \
-    X(amp_scaler_set_scale, query) \
-    X(amp_scaler_set, query) \
-    X(amp_scaler_configure, query) \
-    X(amp_scaler_unscale, enqueue) \
-    X(amp_unscale, enqueue_or_query) \
-    X(amp_scaler_update, enqueue) \
-    X(amp_step, enqueue) \
-    X(amp_update, enqueue) \
-    X(amp_inspect, enqueue) \
-    X(amp_apply, enqueue) \
-    X(amp_window_begin, host) \
-    X(amp_window_end, host) \
-    X(amp_accumulate, enqueue) \
-    X(amp_param_read, query) \
-    X(amp_param_write, query) \
-    X(amp_grad_norm, query) \
-    X(amp_clip, enqueue) \
-    X(amp_step_poll, host) \
-    X(amp_report, query) \
-    X(amp_watch_array, query) \
-    X(amp_autocast_begin, setup) \
-    X(amp_autocast_release, setup) \
-    X(amp_autocast_input, enqueue) \
-    X(amp_snapshot_begin, setup) \
-    X(amp_dropout, enqueue) \
-    X(amp_fp8_create, setup) \
-    X(amp_fp8_destroy, setup) \
-    X(amp_quantize, enqueue) \
-    X(amp_fp8_get, query) \
-    X(amp_gemm, enqueue) \
-    X(amp_gemm_explain, host) \
-    X(amp_gemm_tune, setup) \
-    X(amp_linear_forward, enqueue) \
-    X(amp_linear_backward, enqueue) \
-    X(amp_linear_tune, setup) \
-    X(amp_softmax_cross_entropy, enqueue) \
-    X(amp_state_save, query) \
-    X(amp_state_load, query)
-/* clang-format on */
-
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
 AMP_API void *amp_ctx_self(const amp_ctx *ctx);
-/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: %s", text). */
+/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
+   of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -2802,6 +2751,25 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
 __attribute__((format(printf, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
+/* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
+   itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
+#define AMPI_BUSY \
+    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
+    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+#define AMP_VERB(ctx, name, call) \
+    do { \
+        amp_ctx *in_ = (ctx); \
+        amp_status st_ = amp_verb_begin(in_, name AMPI_BUSY); \
+        return st_ == AMP_OK ? amp_verb_end(in_, call) : st_; \
+    } while (0)
+AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb); /* the name, a colon, what a second thread is told */
+AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status);
+
+#define AMPI_TRY(call) \
+    do { \
+        amp_status try_ = (call); \
+        if (try_ != AMP_OK) return try_; \
+    } while (0)
 
 AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
     uint64_t x = 0;
@@ -2877,7 +2845,7 @@ AMP_INLINE uint64_t ampi_xxh_end(const ampi_xxh *h) {
     return x ^ x >> 32;
 }
 /* Writes a file that takes the place of `path` whole, durably and at once, or not at all: see >>state. */
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes);
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
 #define AMPI_ULL(x) ((unsigned long long)(x))
@@ -2955,7 +2923,8 @@ AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const cha
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
-/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
+/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ----
+   tests: tests/test_memory.c */
 
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
     amp_policy policy;
@@ -3015,7 +2984,8 @@ struct amp_fp8_desc {
 
 /* ==== >>plan =====================================================================================================
    Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has
-   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16.
+   tests: tests/test_memory.c */
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
    read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
@@ -3044,8 +3014,8 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     const amp_plan_layer *layers, size_t n, amp_dtype in);
 
 /* ==== >>operations ===============================================================================================
-   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
-   on a page. */
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table on a
+   page.   tests: tests/test_policy.c, tests/torch_operations.py */
 
 /* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
@@ -3259,9 +3229,8 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     X(INTERPOLATE, "nn.Upsample", "")
 /* clang-format on */
 
-enum { /* amp_op */
-    AMP_OP_NONE = 0,
-/* an operation that no list knows */
+enum {               /* amp_op */
+    AMP_OP_NONE = 0, /* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
@@ -3329,59 +3298,36 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. */
+/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. A row: name,
+   desc, the arguments before it, and how they are declared.   tests: tests/compile.sh, tests/compile/overloads.cpp */
 extern "C++" {
-#  define AMPI_REF(name, desc) \
-    static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
-#  define AMPI_REF_STEP(name) \
-    static inline amp_status name(amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(p, s, &d); }
-AMPI_REF(amp_gemm, amp_gemm_desc)
-AMPI_REF(amp_gemm_tune, amp_gemm_desc)
-AMPI_REF(amp_linear_forward, amp_linear_desc)
-AMPI_REF(amp_linear_backward, amp_linear_desc)
-AMPI_REF(amp_linear_tune, amp_linear_desc)
-AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc)
-AMPI_REF(amp_autocast_begin, amp_autocast_desc)
-AMPI_REF(amp_dropout, amp_dropout_desc)
-AMPI_REF_STEP(amp_step)
-AMPI_REF_STEP(amp_update)
-AMPI_REF_STEP(amp_inspect)
+#  define AMPI_EACH(...) __VA_ARGS__
+#  define AMPI_REF(name, desc, arguments, ...) \
+    static inline amp_status name(__VA_ARGS__, const desc &d) { return name(AMPI_EACH arguments, &d); }
+AMPI_REF(amp_gemm, amp_gemm_desc, (c), amp_ctx *c)
+AMPI_REF(amp_gemm_tune, amp_gemm_desc, (c), amp_ctx *c)
+AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *text, size_t bytes)
+AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
+AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
+AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_update, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_inspect, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_params_add, amp_param_desc, (p), amp_params *p)
+AMPI_REF(amp_scaler_configure, amp_scaler_desc, (s), amp_scaler *s)
+AMPI_REF(amp_autocast_begin, amp_autocast_desc, (c), amp_ctx *c)
+AMPI_REF(amp_policy_init, amp_policy_desc, (c, p, l), amp_ctx *c, amp_policy *p, amp_preset l)
+AMPI_REF(amp_state_save, amp_state_desc, (c, path), amp_ctx *c, const char *path)
+AMPI_REF(amp_state_load, amp_state_desc, (c, path), amp_ctx *c, const char *path)
+AMPI_REF(amp_cpu_create_checked, amp_cpu_desc, (o, version, size), amp_ctx **o, int version, size_t size)
+AMPI_REF(amp_params_create_checked, amp_params_desc, (o, c, v, size), amp_params **o, amp_ctx *c, int v, size_t size)
+AMPI_REF(amp_scaler_create_checked, amp_scaler_desc, (o, c, v, size), amp_scaler **o, amp_ctx *c, int v, size_t size)
+AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp_ctx *c, int v, size_t size)
 #  undef AMPI_REF
-#  undef AMPI_REF_STEP
-static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) {
-    return amp_cast(c, dst, src, n, &d);
-}
-static inline amp_status amp_gemm_explain(amp_ctx *c, char *text, size_t bytes, const amp_gemm_desc &d) {
-    return amp_gemm_explain(c, text, bytes, &d);
-}
-static inline amp_status amp_policy_init(amp_ctx *c, amp_policy *p, amp_preset l, const amp_policy_desc &d) {
-    return amp_policy_init(c, p, l, &d);
-}
-static inline amp_status amp_params_add(amp_params *p, const amp_param_desc &d) { return amp_params_add(p, &d); }
-static inline amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc &d) {
-    return amp_scaler_configure(s, &d);
-}
-static inline amp_status amp_state_save(amp_ctx *c, const char *path, const amp_state_desc &s) {
-    return amp_state_save(c, path, &s);
-}
-static inline amp_status amp_state_load(amp_ctx *c, const char *path, const amp_state_desc &s) {
-    return amp_state_load(c, path, &s);
-}
-static inline amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc &d) {
-    return amp_cpu_create_checked(out, version, size, &d);
-}
-static inline amp_status amp_params_create_checked(
-    amp_params **out, amp_ctx *c, int version, size_t size, const amp_params_desc &d) {
-    return amp_params_create_checked(out, c, version, size, &d);
-}
-static inline amp_status amp_scaler_create_checked(
-    amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) {
-    return amp_scaler_create_checked(out, c, version, size, &d);
-}
-static inline amp_status amp_fp8_create_checked(
-    amp_fp8 **out, amp_ctx *c, int version, size_t size, const amp_fp8_desc &d) {
-    return amp_fp8_create_checked(out, c, version, size, &d);
-}
+#  undef AMPI_EACH
 } /* extern "C++" */
 #endif
 
@@ -3467,7 +3413,7 @@ extern int(vsnprintf)(char *, size_t, const char *, va_list);
 #endif
 
 /* ==== >>front-status =============================================================================================
-   Names of statuses and dtypes, the log, host memory.   tests: tests/test_context.c */
+   Names of statuses and dtypes, host memory.   tests: tests/test_context.c */
 
 AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {
@@ -3508,154 +3454,6 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
     return "unknown outcome";
 }
 
-typedef struct ampi_block {
-    void *ptr;
-    size_t bytes, row;
-} ampi_block;
-typedef struct ampi_scope ampi_scope;
-
-struct amp_ctx {
-    const amp_backend *b; /* &table */
-    amp_backend table;
-    void *self;
-    amp_allocator host;
-    amp_logger log;
-    ampi_block *blocks; /* context memory given out */
-    size_t n_blocks, cap_blocks;
-    amp_ledger_row *rows; /* row 0: total */
-    size_t n_rows, cap_rows;
-    uint64_t serial;  /* numbers the iterations of all scalers of this context */
-    uint64_t weights; /* counts changes of weights */
-    amp_params *sets; /* committed ones */
-    amp_scaler *scalers;
-    amp_fp8 *fp8s;
-    ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
-    const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
-    const char *knocked; /* the same, until the log has it */
-    char error[320];
-};
-
-/* ---- one thread at a time: a verb takes the context and gives it back; whoever comes meanwhile is refused and touches
-   nothing but the two words that say so. Where the compiler has no atomics nobody is refused. ---- */
-#if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
-static int ampi_enter(amp_ctx *ctx) { /* 0: a different thread is inside */
-    uint32_t unused = 0;
-    return __atomic_compare_exchange_n(&ctx->in_use, &unused, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
-    __atomic_store_n(&ctx->refused, sentence, __ATOMIC_RELEASE);
-    __atomic_store_n(&ctx->knocked, sentence, __ATOMIC_RELEASE);
-    return AMP_ERR_BUSY;
-}
-static const char *ampi_refusal(const amp_ctx *ctx) { return __atomic_load_n(&ctx->refused, __ATOMIC_ACQUIRE); }
-static void ampi_forget_refusal(amp_ctx *ctx) { __atomic_store_n(&ctx->refused, (const char *)NULL, __ATOMIC_RELAXED); }
-static void ampi_leave(amp_ctx *ctx) {
-    const char *knocked = __atomic_load_n(&ctx->knocked, __ATOMIC_ACQUIRE);
-    if (knocked) { /* the log is written by the thread that has the context */
-        __atomic_store_n(&ctx->knocked, (const char *)NULL, __ATOMIC_RELAXED);
-        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
-    }
-    __atomic_store_n(&ctx->in_use, 0u, __ATOMIC_RELEASE);
-}
-#else
-static int ampi_enter(amp_ctx *ctx) { return ctx != NULL; }
-static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
-    ctx->refused = sentence;
-    return AMP_ERR_BUSY;
-}
-static const char *ampi_refusal(const amp_ctx *ctx) { return ctx->refused; }
-static void ampi_forget_refusal(amp_ctx *ctx) { ctx->refused = NULL; }
-static void ampi_leave(amp_ctx *ctx) { (void)ctx; }
-#endif
-#define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
-/* The body of a public verb: `call` does the work, and has the context for itself. */
-#define AMPI_VERB(context, name, call) \
-    do { \
-        amp_ctx *taken_ = (context); \
-        amp_status st_; \
-        if (taken_ && !ampi_enter(taken_)) return ampi_refuse(taken_, name AMPI_BUSY); \
-        st_ = (call); \
-        if (taken_) ampi_leave(taken_); \
-        return st_; \
-    } while (0)
-/* The same for what returns nothing: it does nothing when it is refused. */
-#define AMPI_VOID_VERB(context, name, call) \
-    do { \
-        amp_ctx *taken_ = (context); \
-        if (!taken_) return; \
-        if (!ampi_enter(taken_)) { \
-            (void)ampi_refuse(taken_, name AMPI_BUSY); \
-            return; \
-        } \
-        call; \
-        ampi_leave(taken_); \
-    } while (0)
-
-#if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 0)))
-#endif
-static void ampi_message(char *to, size_t n, const char *format, va_list va) {
-    if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
-}
-
-AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...) {
-    va_list va;
-    va_start(va, format);
-    ampi_message(ctx->error, sizeof ctx->error, format, va);
-    va_end(va);
-    if (ampi_refusal(ctx)) ampi_forget_refusal(ctx);
-    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
-    return status;
-}
-
-/* A verb failed inside a verb that it uses: the sentence starts with the one that was called. */
-static amp_status ampi_failed_in(amp_ctx *ctx, const char *where, amp_status status) {
-    size_t n = strlen(where), old = strlen(ctx->error);
-    if (status == AMP_OK || strncmp(ctx->error, where, n) == 0) return status;
-    if (old + n + 3 > sizeof ctx->error) old = sizeof ctx->error - n - 3;
-    memmove(ctx->error + n + 2, ctx->error, old);
-    memcpy(ctx->error, where, n);
-    memcpy(ctx->error + n, ": ", 2);
-    ctx->error[n + 2 + old] = 0;
-    return status;
-}
-
-AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
-    char text[320];
-    va_list va;
-    if (!ctx->log.fn) return;
-    va_start(va, format);
-    ampi_message(text, sizeof text, format, va);
-    va_end(va);
-    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
-}
-
-#define AMPI_TRY(call) \
-    do { \
-        amp_status try_ = (call); \
-        if (try_ != AMP_OK) return try_; \
-    } while (0)
-#define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
-/* A check of arguments: leaves the function with this status and sentence unless the condition holds. */
-#define AMPI_REQUIRE(condition, ctx, status, ...) \
-    do { \
-        if (!(condition)) return amp_fail((ctx), (status), __VA_ARGS__); \
-    } while (0)
-/* what a backend may leave out of its table */
-#define AMPI_HAS(ctx, where, entry) \
-    AMPI_REQUIRE((ctx)->b->entry, ctx, AMP_ERR_UNSUPPORTED, "%s: backend %s has no %s", where, (ctx)->b->name, #entry)
-/* first lines of a verb with a desc */
-#define AMPI_CHECK_DESC(ctx, where, d) \
-    do { \
-        if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
-        if ((d)->_begin || (d)->_end) \
-            return amp_fail( \
-                (ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
-    } while (0)
-
 static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it comes */
     return a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
 }
@@ -3689,6 +3487,200 @@ static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap
     return 1;
 }
 
+/* ==== >>front-door ===============================================================================================
+   The door of every verb: one thread at a time, the floating-point environment, sentences that begin with the verb's
+   name; and the checks that make them.   tests: tests/test_threads.c, tests/test_modes.c, tests/called.h */
+
+/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_FPU_WORD
+typedef uint32_t ampi_fpu;
+static ampi_fpu ampi_fpu_read(void) {
+    uint32_t x = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(x));
+    return x;
+}
+static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
+static ampi_fpu ampi_fpu_enter(void) {
+    ampi_fpu old = ampi_fpu_read();
+    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
+    return old;
+} /* writing is slow */
+static void ampi_fpu_leave(ampi_fpu old) {
+    if (ampi_fpu_read() != old) ampi_fpu_write(old);
+}
+#endif
+#if defined(__aarch64__) && defined(__GNUC__)
+#  define AMPI_FPU_WORD
+typedef uint64_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    uint64_t old;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
+#endif
+#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
+typedef fenv_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    fenv_t old;
+    (void)fegetenv(&old);
+    (void)fesetenv(FE_DFL_ENV);
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
+#endif
+
+typedef struct ampi_block {
+    void *ptr;
+    size_t bytes, row;
+} ampi_block;
+typedef struct ampi_scope ampi_scope;
+
+struct amp_ctx {
+    const amp_backend *b; /* &table */
+    amp_backend table;
+    void *self;
+    amp_allocator host;
+    amp_logger log;
+    ampi_block *blocks; /* context memory given out */
+    size_t n_blocks, cap_blocks;
+    amp_ledger_row *rows; /* row 0: total */
+    size_t n_rows, cap_rows;
+    uint64_t serial;  /* numbers the iterations of all scalers of this context */
+    uint64_t weights; /* counts changes of weights */
+    amp_params *sets; /* committed ones */
+    amp_scaler *scalers;
+    amp_fp8 *fp8s;
+    ampi_scope *scope;   /* autocast: NULL before the first begin */
+    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
+    const char *knocked; /* the same, until the log has it */
+    const char *verb;    /* that runs: its name up to the colon; NULL: none */
+    const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
+    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    char error[320];
+};
+
+/* ---- one thread at a time: a verb takes the context and gives it back; whoever comes meanwhile is refused and touches
+   nothing but the two words that say so. Where the compiler has no atomics nobody is refused. ---- */
+#if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
+static int ampi_take(amp_ctx *ctx) { /* 0: a different thread is inside */
+    uint32_t unused = 0;
+    return __atomic_compare_exchange_n(&ctx->in_use, &unused, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
+    __atomic_store_n(&ctx->refused, sentence, __ATOMIC_RELEASE);
+    __atomic_store_n(&ctx->knocked, sentence, __ATOMIC_RELEASE);
+    return AMP_ERR_BUSY;
+}
+static const char *ampi_refusal(const amp_ctx *ctx) { return __atomic_load_n(&ctx->refused, __ATOMIC_ACQUIRE); }
+static void ampi_forget_refusal(amp_ctx *ctx) { __atomic_store_n(&ctx->refused, (const char *)NULL, __ATOMIC_RELAXED); }
+static void ampi_give(amp_ctx *ctx) {
+    const char *knocked = __atomic_load_n(&ctx->knocked, __ATOMIC_ACQUIRE);
+    if (knocked) { /* the log is written by the thread that has the context */
+        __atomic_store_n(&ctx->knocked, (const char *)NULL, __ATOMIC_RELAXED);
+        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+    }
+    __atomic_store_n(&ctx->in_use, 0u, __ATOMIC_RELEASE);
+}
+#else
+static int ampi_take(amp_ctx *ctx) { return ctx != NULL; }
+static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
+    ctx->refused = sentence;
+    return AMP_ERR_BUSY;
+}
+static const char *ampi_refusal(const amp_ctx *ctx) { return ctx->refused; }
+static void ampi_forget_refusal(amp_ctx *ctx) { ctx->refused = NULL; }
+static void ampi_give(amp_ctx *ctx) { (void)ctx; }
+#endif
+
+/* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
+   must not stay if that fails. */
+static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
+    return ctx->b->leave ? ctx->b->leave(ctx, status) : status;
+}
+AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
+    ctx->fpu = ampi_fpu_enter();
+    ctx->verb = verb;
+    return AMP_OK;
+}
+AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    status = ampi_settle(ctx, status);
+    ctx->verb = NULL;
+    ampi_fpu_leave(ctx->fpu);
+    ampi_give(ctx);
+    return status;
+}
+/* The same for what returns nothing: it does nothing when it is refused. */
+#define AMPI_VOID_VERB(ctx, name, call) \
+    do { \
+        amp_ctx *in_ = (ctx); \
+        if (amp_verb_begin(in_, name AMPI_BUSY) != AMP_OK) return; \
+        call; \
+        (void)amp_verb_end(in_, AMP_OK); \
+    } while (0)
+
+/* ---- sentences ---- */
+
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 3, 0)))
+#endif
+static void ampi_message(char *to, size_t n, const char *format, va_list va) {
+    if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
+}
+/* "VERB: ", in front of every sentence; returns its length. */
+static size_t ampi_name_verb(const amp_ctx *ctx, char *to, size_t bytes) {
+    to[0] = 0;
+    if (ctx->verb)
+        snprintf(to, bytes, "%.*s: %s", (int)strcspn(ctx->verb, ":"), ctx->verb, ctx->inside ? ctx->inside : "");
+    return strlen(to);
+}
+
+AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...) {
+    size_t n = ampi_name_verb(ctx, ctx->error, sizeof ctx->error);
+    va_list va;
+    va_start(va, format);
+    ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
+    va_end(va);
+    if (ampi_refusal(ctx)) ampi_forget_refusal(ctx);
+    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    return status;
+}
+AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
+    char text[320];
+    size_t n;
+    va_list va;
+    if (!ctx->log.fn) return;
+    n = ampi_name_verb(ctx, text, sizeof text);
+    va_start(va, format);
+    ampi_message(text + n, sizeof text - n, format, va);
+    va_end(va);
+    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
+}
+
+/* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
+   others here, want the context in a variable `ctx`. */
+#define AMPI_REQUIRE(condition, status, ...) \
+    do { \
+        if (!(condition)) return amp_fail(ctx, status, __VA_ARGS__); \
+    } while (0)
+#define AMPI_INVALID(...)          amp_fail(ctx, AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#define AMPI_CHECK(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#define AMPI_STAGE(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_STAGE, __VA_ARGS__)
+#define AMPI_MEMORY(pointer)       AMPI_REQUIRE(pointer, AMP_ERR_NO_MEMORY, "no host memory")
+/* what a backend may leave out of its table */
+#define AMPI_HAS(entry) AMPI_REQUIRE(ctx->b->entry, AMP_ERR_UNSUPPORTED, "backend %s has no %s", ctx->b->name, #entry)
+/* first lines of a verb with a desc */
+#define AMPI_CHECK_DESC(d) \
+    do { \
+        AMPI_CHECK(d, "desc is NULL"); \
+        AMPI_REQUIRE( \
+            !(d)->_begin && !(d)->_end, AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
+    } while (0)
 /* ==== >>front-context ============================================================================================
    Contexts and their memory.   tests: tests/test_context.c */
 
@@ -3741,29 +3733,26 @@ static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
     size_t i;
-    if (!ctx) return;
-    if (!ampi_enter(ctx)) {
-        (void)ampi_refuse(ctx, "amp_ctx_destroy" AMPI_BUSY);
-        return;
-    }
+    if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "a parameter set was not destroyed");
         ampi_do_params_destroy(ctx->sets);
     }
     while (ctx->scalers) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a scaler was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "a scaler was not destroyed");
         ampi_do_scaler_destroy(ctx->scalers);
     }
     while (ctx->fp8s) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: an amp_fp8 was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
-            AMPI_ULL(ctx->blocks[i].bytes), ctx->rows[ctx->blocks[i].row].label);
+        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
+            ctx->rows[ctx->blocks[i].row].label);
         ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
     }
+    (void)amp_verb_end(ctx, AMP_OK);
     ctx->b->destroy(ctx);
     host = ctx->host;
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
@@ -3780,24 +3769,27 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     void *p = NULL;
     size_t row;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(ctx, "amp_alloc: out is NULL");
+    AMPI_CHECK(out, "out is NULL");
     *out = NULL;
     if (!label) label = "user";
-    if (strlen(label) > 31) return AMPI_INVALID(ctx, "amp_alloc: label \"%s\" is longer than 31 characters", label);
+    AMPI_CHECK(strlen(label) <= 31, "label \"%s\" is longer than 31 characters", label);
     if (bytes == 0) return AMP_OK;
     for (row = 1; row < ctx->n_rows; row++)
         if (strcmp(ctx->rows[row].label, label) == 0) break;
     p = ctx->rows;
-    if (row == ctx->n_rows && !ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows))
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    AMPI_REQUIRE(row < ctx->n_rows || ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows),
+        AMP_ERR_NO_MEMORY, "no memory for the ledger");
     ctx->rows = (amp_ledger_row *)p;
     p = ctx->blocks;
-    if (!ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks))
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
+    AMPI_REQUIRE(ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks), AMP_ERR_NO_MEMORY,
+        "no memory for the ledger");
     ctx->blocks = (ampi_block *)p;
-    st = ctx->b->alloc(ctx, &p, bytes);
-    if (st != AMP_OK) return st;
+    AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
+    st = ampi_settle(ctx, AMP_OK);
+    if (st != AMP_OK) {
+        ctx->b->release(ctx, p, bytes);
+        return st;
+    }
     if (row == ctx->n_rows) {
         memset(&ctx->rows[row], 0, sizeof ctx->rows[row]);
         memcpy(ctx->rows[row].label, label, strlen(label));
@@ -3814,12 +3806,11 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
+    AMP_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
 }
 
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
@@ -3830,9 +3821,9 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
             ctx->n_blocks--;
             return AMP_OK;
         }
-    return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
+    return AMPI_INVALID("ptr was not given by amp_alloc of this context, or is freed already");
 }
-AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMP_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
 
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
     size_t i, n = 0;
@@ -3845,44 +3836,36 @@ AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, c
     return n;
 }
 
-static amp_status ampi_check_copy(amp_ctx *ctx, const char *where, const void *dst, const void *src) {
-    if (!dst || !src) return AMPI_INVALID(ctx, "%s: %s is NULL", where, dst ? "src" : "dst");
-    return AMP_OK;
-}
 static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    AMPI_TRY(ampi_check_copy(ctx, "amp_copy", dst, src));
-    AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->copy(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMPI_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
+    AMP_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
 }
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    AMPI_TRY(ampi_check_copy(ctx, "amp_copy_async", dst, src));
+    AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
     return ctx->b->copy_async(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMPI_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
+    AMP_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
 }
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    if (!dst) return AMPI_INVALID(ctx, "amp_zero: dst is NULL");
+    AMPI_CHECK(dst, "dst is NULL");
     return ctx->b->zero(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    AMPI_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
+    AMP_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
 }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_failed_in(ctx, "amp_sync", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->sync(ctx);
 }
-AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
+AMP_API amp_status amp_sync(amp_ctx *ctx) { AMP_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
 
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
@@ -3892,25 +3875,21 @@ static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
     return !ctx->b->aligned || (uintptr_t)p % size == 0;
 }
 /* floats or labels; NULL is fine */
-static amp_status ampi_check_words(amp_ctx *ctx, const char *where, const char *name, const void *p) {
+static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
     if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
-    return AMPI_INVALID(ctx, "%s: %s is not aligned to 4 bytes", where, name);
+    return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
 /* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(
-    amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
-    if (!a.data) return required && need ? AMPI_INVALID(ctx, "%s: %s.data is NULL", where, name) : AMP_OK;
-    if (amp_dtype_size(a.dtype) == 0)
-        return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype,
-            amp_dtype_name(a.dtype));
-    if (!ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)))
-        return AMPI_INVALID(ctx, "%s: %s.data is not aligned to the %d bytes of its elements", where, name,
-            (int)amp_dtype_size(a.dtype));
-    if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
-    if (a.count && a.count < need)
-        return AMPI_INVALID(
-            ctx, "%s: %s.count is %llu, but %llu elements are needed", where, name, AMPI_ULL(a.count), AMPI_ULL(need));
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
+    AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
+        amp_dtype_name(a.dtype));
+    AMPI_CHECK(ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)),
+        "%s.data is not aligned to the %d bytes of its elements", name, (int)amp_dtype_size(a.dtype));
+    AMPI_CHECK(!(a.flags & ~AMP_CACHE), "%s.flags has unknown bits", name);
+    AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
+        AMPI_ULL(need));
     return AMP_OK;
 }
 
@@ -3936,7 +3915,7 @@ static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, i
     r.write = write;
     return r;
 }
-static amp_status ampi_refuse_overlap(amp_ctx *ctx, const char *where, const ampi_extent *r, const ampi_extent *with) {
+static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
     const char *side = "after";
     uintptr_t x = (uintptr_t)r->data;
     uintptr_t y = (uintptr_t)with->data;
@@ -3945,10 +3924,9 @@ static amp_status ampi_refuse_overlap(amp_ctx *ctx, const char *where, const amp
         distance = x - y;
         side = "before";
     }
-    return AMPI_INVALID(
-        ctx, "%s: %s overlaps %s, which begins %llu bytes %s it", where, r->name, with->name, AMPI_ULL(distance), side);
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
 }
-static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi_extent *r, size_t n) {
+static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
     for (i = 0; i < n; i++)
         for (k = 0; k < n; k++) {
@@ -3957,39 +3935,37 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi
             if (k == i) continue;
             if (!used) continue;
             if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
-                return ampi_refuse_overlap(ctx, where, &r[i], &r[k]);
+                return ampi_refuse_overlap(ctx, &r[i], &r[k]);
         }
     return AMP_OK;
 }
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_map(
-    amp_ctx *ctx, const char *where, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, where, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, name_x, x, count, 1));
-    AMPI_REQUIRE(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
-        ctx, AMP_ERR_INVALID_ARG, "%s: a count of %llu is too large", where, AMPI_ULL(count));
-    AMPI_REQUIRE((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s and %s overlap (the same array with one element size is allowed)", where, name_y, name_x);
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
+        "a count of %llu is too large", AMPI_ULL(count));
+    AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
+        "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    static const char where[] = "amp_cast";
     amp_cast_desc none = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!opt) opt = &none;
-    AMPI_CHECK_DESC(ctx, where, opt);
-    if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC)
-        return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
-    if (opt->flags) return AMPI_INVALID(ctx, "amp_cast: desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, where, "dst", dst, "src", src, count));
+    AMPI_CHECK_DESC(opt);
+    AMPI_CHECK(
+        opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
+    AMPI_CHECK(!opt->flags, "desc.flags is not 0");
+    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    AMPI_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
+    AMP_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
 }
 
 /* A good entry of a list: an array with a count, or {NULL}. */
@@ -4000,50 +3976,47 @@ static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
     if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
     char name[40];
     size_t i;
-    if (n && !a) return AMPI_INVALID(ctx, "%s: arrays is NULL", where);
+    AMPI_CHECK(!n || a, "arrays is NULL");
     for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
-    AMPI_REQUIRE(!a[i].count, ctx, AMP_ERR_INVALID_ARG, "%s: %s.count is %llu, which is too large", where, name,
-        AMPI_ULL(a[i].count));
-    return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
+    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
-    AMPI_HAS(ctx, "amp_all_finite", finite);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_all_finite", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(report, "report is NULL");
+    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_HAS(finite);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
-    AMPI_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
+    AMP_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
 }
 
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
     amp_histogram h;
     memset(&h, 0, sizeof h);
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
-    AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
-    AMPI_HAS(ctx, "amp_histogram_count", histogram);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_histogram_count", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_HAS(histogram);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
 }
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
-    AMPI_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
+    AMP_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
 }
 
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
@@ -4110,54 +4083,10 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     return ampi_float((uint32_t)(127 + k) << 23);
 }
 
-/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
-#  define AMPI_FPU_WORD
-typedef uint32_t ampi_fpu;
-static ampi_fpu ampi_fpu_read(void) {
-    uint32_t x = 0;
-    __asm__ volatile("stmxcsr %0" : "=m"(x));
-    return x;
-}
-static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
-static ampi_fpu ampi_fpu_enter(void) {
-    ampi_fpu old = ampi_fpu_read();
-    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
-    return old;
-} /* writing is slow */
-static void ampi_fpu_leave(ampi_fpu old) {
-    if (ampi_fpu_read() != old) ampi_fpu_write(old);
-}
-#endif
-#if defined(__aarch64__) && defined(__GNUC__)
-#  define AMPI_FPU_WORD
-typedef uint64_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) {
-    uint64_t old;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
-    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
-    return old;
-}
-static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#endif
-#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
-typedef fenv_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) {
-    fenv_t old;
-    (void)fegetenv(&old);
-    (void)fesetenv(FE_DFL_ENV);
-    return old;
-}
-static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
-#endif
-static float ampi_inverse(float scale) { /* volatile: computed between enter and leave */
+static float ampi_inverse(float scale) { /* volatile: computed inside the verb, in its floating-point environment */
     volatile float x = scale;
-    ampi_fpu fpu = ampi_fpu_enter();
-    x = amp_inverse_scale(x);
-    ampi_fpu_leave(fpu);
-    return x;
+    return amp_inverse_scale(x);
 }
-
 /* ==== >>front-params =============================================================================================
    Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c */
 
@@ -4259,44 +4188,38 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     return l;
 }
 
-static amp_status ampi_check_layout(amp_ctx *ctx, const char *where, const amp_params_desc *d) {
+static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
-    AMPI_REQUIRE(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d->model, amp_dtype_name(d->model));
-    AMPI_REQUIRE(amp_dtype_size(d->grad), ctx, AMP_ERR_INVALID_ARG, "%s: desc.grad is %d", where, (int)d->grad);
-    AMPI_REQUIRE((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, ctx, AMP_ERR_INVALID_ARG, "%s: desc.master is %d",
-        where, (int)d->master);
-    AMPI_REQUIRE(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d->model));
-    AMPI_REQUIRE(d->moments >= 0 && d->moments <= 2, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d->moments);
-    return AMPI_INVALID(
-        ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d->moment, amp_dtype_name(d->moment));
+    AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
+        "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
+    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
+    AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
+        "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
+    AMPI_CHECK(d->moments >= 0 && d->moments <= 2, "desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed",
+        (int)d->moments);
+    return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
 static amp_status ampi_do_params_create(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
-    static const char where[] = "amp_params_create";
     amp_params_desc d = AMP_ZERO;
     amp_params *p;
     if (out) *out = NULL;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
-        "%s: header and implementation differ", where);
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
     if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
+        AMPI_CHECK_DESC(desc);
         d = *desc;
     }
-    AMPI_HAS(ctx, where, inspect);
+    AMPI_HAS(inspect);
     if (!d.label) d.label = "params";
-    AMPI_REQUIRE(strlen(d.label) < sizeof p->label, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.label is longer than 23 characters", where);
-    AMPI_REQUIRE(d.flags == 0, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
+    AMPI_CHECK(strlen(d.label) < sizeof p->label, "desc.label is longer than 23 characters");
+    AMPI_CHECK(d.flags == 0, "desc.flags is not 0");
     d = ampi_params_defaults(d);
-    AMPI_TRY(ampi_check_layout(ctx, where, &d));
+    AMPI_TRY(ampi_check_layout(ctx, &d));
     p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
-    if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(p);
     p->ctx = ctx;
     p->desc = d;
     memcpy(p->label, d.label, strlen(d.label));
@@ -4307,7 +4230,7 @@ static amp_status ampi_do_params_create(
 AMP_API amp_status amp_params_create_checked(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
+    AMP_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
@@ -4320,18 +4243,16 @@ AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
 }
 
 /* count, rows and cols from what is given of them */
-static amp_status ampi_param_shape(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+static amp_status ampi_param_shape(amp_ctx *ctx, const char *name, amp_param_desc *d) {
     size_t area;
-    if (!d->rows != !d->cols)
-        return AMPI_INVALID(p->ctx, "%s: desc.%s of \"%s\" is 0, but desc.%s is %llu", where, d->rows ? "cols" : "rows",
-            name, d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
-    if (!ampi_product(&area, d->rows, d->cols) || d->count > (size_t)-1 / 32 || area > (size_t)-1 / 32)
-        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
+    AMPI_CHECK(!d->rows == !d->cols, "desc.%s of \"%s\" is 0, but desc.%s is %llu", d->rows ? "cols" : "rows", name,
+        d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
+    AMPI_CHECK(ampi_product(&area, d->rows, d->cols) && d->count <= (size_t)-1 / 32 && area <= (size_t)-1 / 32,
+        "desc.count of \"%s\" is too large", name);
     if (d->count == 0) d->count = area;
-    if (d->count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
-    if (area && area != d->count)
-        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", where, name,
-            AMPI_ULL(d->count), AMPI_ULL(area));
+    AMPI_CHECK(d->count != 0, "desc.count of \"%s\" is 0", name);
+    AMPI_CHECK(!area || area == d->count, "desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", name,
+        AMPI_ULL(d->count), AMPI_ULL(area));
     if (area == 0) {
         d->rows = 1;
         d->cols = d->count;
@@ -4340,42 +4261,38 @@ static amp_status ampi_param_shape(amp_params *p, const char *where, const char 
 }
 
 /* the model copy, the gradient and the master: their dtypes, and which of them are adopted */
-static amp_status ampi_param_arrays(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_desc *d) {
     amp_dtype model = d->keep_f32 ? AMP_F32 : p->desc.model;
+    amp_ctx *ctx = p->ctx;
     if (d->model.dtype == AMP_AUTO) d->model.dtype = model;
     if (d->grad.dtype == AMP_AUTO) d->grad.dtype = d->keep_f32 ? AMP_F32 : p->desc.grad;
-    if (d->model.dtype != model)
-        return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name,
-            amp_dtype_name(d->model.dtype), amp_dtype_name(model));
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d->model, d->count, 0));
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d->grad, d->count, 0));
-    if (amp_dtype_size(d->grad.dtype) == 0)
-        return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d->grad.dtype);
+    AMPI_CHECK(d->model.dtype == model, "desc.model.dtype of \"%s\" is %s, but its model copy is %s", name,
+        amp_dtype_name(d->model.dtype), amp_dtype_name(model));
+    AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
+    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
-        if (d->master && d->model.data && d->model.data != (void *)d->master)
-            return AMPI_INVALID(p->ctx,
-                "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
+        AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
+            "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
         if (!d->master) memcpy(&d->master, &d->model.data, sizeof d->master);
         d->model.data = NULL;
     } else if (p->desc.master != AMP_MASTER_F32 && d->master) {
-        return AMPI_INVALID(
-            p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
+        return AMPI_INVALID("desc.master of \"%s\" is given, but the set's layout has no FP32 masters", name);
     }
-    if ((uintptr_t)d->master % sizeof(float))
-        return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
+    AMPI_CHECK((uintptr_t)d->master % sizeof(float) == 0, "desc.master of \"%s\" is not aligned to 4 bytes", name);
     return AMP_OK;
 }
 
 /* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
-static amp_status ampi_check_weights(
-    const amp_params *p, const char *where, const amp_param_desc *d, const char *name, const float *w) {
-    const uint32_t limit = ampi_format_of(AMP_F16).limit; /* its bits: a conversion might stop a caller who traps */
+static amp_status ampi_check_weights(const amp_params *p, const amp_param_desc *d, const char *name, const float *w) {
+    const uint32_t limit = ampi_format_of(AMP_F16).limit;
+    amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
     for (i = 0; i < d->count; i++)
-        AMPI_REQUIRE((ampi_bits(w[i]) & 0x7fffffffu) < limit, p->ctx, AMP_ERR_INVALID_ARG,
-            "%s: weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
-            AMPI_ULL(i), name, (double)w[i]);
+        AMPI_CHECK((ampi_bits(w[i]) & 0x7fffffffu) < limit,
+            "weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", AMPI_ULL(i),
+            name, (double)w[i]);
     return AMP_OK;
 }
 
@@ -4408,35 +4325,32 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
-    static const char where[] = "amp_params_add";
+    amp_ctx *ctx = p->ctx;
     ampi_param q = AMP_ZERO;
     char number[24];
     const char *name;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(p->ctx, where, desc);
-    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "%s: the set is committed", where);
-    if (p->n >= AMPI_MAX_PARAMS)
-        return AMPI_INVALID(p->ctx, "%s: the set has %d parameters, and more are not possible", where, AMPI_MAX_PARAMS);
+    AMPI_CHECK_DESC(desc);
+    AMPI_STAGE(!p->committed, "the set is committed");
+    AMPI_CHECK(p->n < AMPI_MAX_PARAMS, "the set has %d parameters, and more are not possible", AMPI_MAX_PARAMS);
     q.d = *desc;
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
-    if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
-    if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
-    AMPI_TRY(ampi_param_shape(p, where, name, &q.d));
-    if (q.d.group >= AMP_GROUPS)
-        return AMPI_INVALID(
-            p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)q.d.group, AMP_GROUPS);
-    AMPI_TRY(ampi_param_arrays(p, where, name, &q.d));
-    if (q.d.init) AMPI_TRY(ampi_check_weights(p, where, &q.d, name, q.d.init));
+    AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
+    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
+    AMPI_CHECK(
+        q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
+    AMPI_TRY(ampi_param_arrays(p, name, &q.d));
+    if (q.d.init) AMPI_TRY(ampi_check_weights(p, &q.d, name, q.d.init));
     if (ampi_param_keep(p, name, &q) != AMP_OK) {
-        ampi_param_free(p->ctx, &q);
-        return amp_fail(p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+        ampi_param_free(ctx, &q);
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
     p->params[p->n++] = q;
     return AMP_OK;
 }
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
 }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
@@ -4569,10 +4483,10 @@ typedef struct ampi_staging { /* host memory for one block */
     size_t weights;
 } ampi_staging;
 
-static amp_status ampi_staging_begin(amp_ctx *ctx, const char *where, uint64_t count, ampi_staging *b) {
+static amp_status ampi_staging_begin(amp_ctx *ctx, uint64_t count, ampi_staging *b) {
     b->weights = count < AMPI_BLOCK_WEIGHTS ? (size_t)count : AMPI_BLOCK_WEIGHTS;
     b->model = (uint16_t *)ampi_host_alloc(&ctx->host, 4 * b->weights);
-    AMPI_REQUIRE(b->model, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(b->model);
     b->low = b->model + b->weights;
     return AMP_OK;
 }
@@ -4586,14 +4500,12 @@ static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low
 
 static amp_status ampi_block_write(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, const float *src) {
-    ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
     size_t i;
     for (i = 0; i < n; i++) {
         uint32_t both = ampi_weight_pack(e, src[from + i]);
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    ampi_fpu_leave(fpu);
     AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
     return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
@@ -4601,16 +4513,13 @@ static amp_status ampi_block_write(
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
-    ampi_fpu fpu;
     size_t i;
     AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
     if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
-    fpu = ampi_fpu_enter(); /* unpacking adds */
     for (i = 0; i < n; i++)
         dst[from + i] = amp_weight_load(&host, i);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -4629,11 +4538,10 @@ static amp_status ampi_move_staged(
     }
     return AMP_OK;
 }
-static amp_status ampi_move_weights(
-    amp_ctx *ctx, const char *where, const amp_param_entry *e, float *dst, const float *src) {
+static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, float *dst, const float *src) {
     ampi_staging b = {NULL, NULL, 0};
     amp_status st;
-    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, where, e->count, &b));
+    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, e->count, &b));
     st = ampi_move_staged(ctx, e, &b, dst, src);
     if (!e->master) ampi_staging_end(ctx, &b);
     return st;
@@ -4649,11 +4557,12 @@ static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* 
 
 /* ---- commit, in the order of its steps ---- */
 
-static amp_status ampi_commit_entries(amp_params *p, const char *where) {
+static amp_status ampi_commit_entries(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->n == 0) return AMP_OK;
-    if (p->n) p->entries = (amp_param_entry *)ampi_host_alloc(&p->ctx->host, p->n * sizeof *p->entries);
-    AMPI_REQUIRE(p->entries || !p->n, p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, p->n * sizeof *p->entries);
+    AMPI_MEMORY(p->entries);
     for (i = 0; i < p->n; i++) {
         const amp_param_desc *d = &p->params[i].d;
         amp_param_entry *e = &p->entries[i];
@@ -4668,7 +4577,7 @@ static amp_status ampi_commit_entries(amp_params *p, const char *where) {
     return AMP_OK;
 }
 
-static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
+static amp_status ampi_commit_arenas(amp_params *p) {
     static const char suffix[AMPI_ARENAS][9] = {".master", ".model", ".grad", ".moments", ".accum", ".tables"};
     amp_ctx *ctx = p->ctx;
     ampi_layout l = AMP_ZERO;
@@ -4678,7 +4587,7 @@ static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
     fits = l.chunks <= 0xffffffffu;
     for (k = 0; k < AMPI_ARENAS; k++)
         fits &= l.bytes[k] < (size_t)-1;
-    AMPI_REQUIRE(fits, ctx, AMP_ERR_INVALID_ARG, "%s: the set is too large", where);
+    AMPI_CHECK(fits, "the set is too large");
     for (k = 0; k < AMPI_ARENAS; k++) {
         snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
         AMPI_TRY(ampi_do_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
@@ -4705,7 +4614,7 @@ static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_c
     }
     return at;
 }
-static amp_status ampi_commit_tables(amp_params *p, const char *where) {
+static amp_status ampi_commit_tables(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t bytes = p->table.n_chunks * sizeof(amp_chunk);
     uint64_t elements;
@@ -4713,7 +4622,7 @@ static amp_status ampi_commit_tables(amp_params *p, const char *where) {
     amp_status st;
     if (p->n == 0) return AMP_OK;
     chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
-    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, NULL, chunks, &elements);
     st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
     if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
@@ -4746,36 +4655,36 @@ static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
     return AMP_OK;
 }
 /* Host memory comes first: without it nothing that was adopted changes. */
-static amp_status ampi_commit_weights(amp_params *p, const char *where) {
+static amp_status ampi_commit_weights(amp_params *p) {
     ampi_staging b = {NULL, NULL, 0};
     uint64_t most = ampi_most_staged(p);
     amp_status st;
-    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, where, most, &b));
+    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, most, &b));
     st = ampi_commit_staged(p, &b);
     if (most) ampi_staging_end(p->ctx, &b);
     return st;
 }
 
-static amp_status ampi_commit(amp_params *p, const char *where) {
-    AMPI_TRY(ampi_failed_in(p->ctx, where, p->ctx->b->may_wait(p->ctx)));
-    AMPI_TRY(ampi_commit_entries(p, where));
-    AMPI_TRY(p->ctx->b->mirror_create(p->ctx, &p->mirror));
-    AMPI_TRY(ampi_commit_arenas(p, where));
-    AMPI_TRY(ampi_commit_tables(p, where));
-    AMPI_TRY(ampi_commit_weights(p, where));
-    return p->ctx->b->sync(p->ctx);
+static amp_status ampi_commit(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_commit_entries(p));
+    AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    AMPI_TRY(ampi_commit_arenas(p));
+    AMPI_TRY(ampi_commit_tables(p));
+    AMPI_TRY(ampi_commit_weights(p));
+    return ampi_settle(ctx, ctx->b->sync(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
-    static const char where[] = "amp_params_commit";
+    amp_ctx *ctx = p->ctx;
     amp_status st;
     size_t i;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(!p->committed, p->ctx, AMP_ERR_STAGE, "%s: the set is committed already", where);
-    st = ampi_commit(p, where);
+    AMPI_STAGE(!p->committed, "the set is committed already");
+    st = ampi_commit(p);
     if (st != AMP_OK) {
         ampi_params_undo(p);
-        return ampi_failed_in(p->ctx, where, st);
+        return st;
     }
     for (i = 0; i < p->n; i++)
         ampi_param_forget_init(p->ctx, &p->params[i]);
@@ -4785,7 +4694,7 @@ static amp_status ampi_do_params_commit(amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_params_commit(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
 }
 
 static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
@@ -4824,48 +4733,44 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
 
 /* a committed set of this context */
-static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_params *p) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!p) return AMPI_INVALID(ctx, "%s: p is NULL", where);
-    if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to a different context", where);
-    if (!p->committed) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is not committed (amp_params_commit)", where);
+static amp_status ampi_check_params(amp_ctx *ctx, const amp_params *p) {
+    AMPI_CHECK(p, "p is NULL");
+    AMPI_CHECK(p->ctx == ctx, "p belongs to a different context");
+    AMPI_STAGE(p->committed, "the set is not committed (amp_params_commit)");
     return AMP_OK;
 }
 
 /* parameter i as an argument */
-static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_params *p, size_t i, const void *host) {
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
-        AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_REQUIRE(host, ctx, AMP_ERR_INVALID_ARG, "%s: the host array is NULL", where);
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, const void *host) {
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_CHECK(host, "the host array is NULL");
+    return ctx->b->may_wait(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
-    static const char where[] = "amp_param_read";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_param(ctx, where, p, i, dst));
-    return ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], dst, NULL));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_param(ctx, p, i, dst));
+    return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
+    AMP_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
-    static const char where[] = "amp_param_write";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_param(ctx, where, p, i, src));
-    AMPI_TRY(ampi_check_weights(p, where, &p->params[i].d, p->params[i].name, src));
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], NULL, src)));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_param(ctx, p, i, src));
+    AMPI_TRY(ampi_check_weights(p, &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_move_weights(ctx, &p->entries[i], NULL, src));
     ampi_weights_changed(ctx, p);
     return ampi_renew_model(ctx, &p->entries[i]);
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
+    AMP_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
 }
 
 static amp_status ampi_do_params_master_to_model(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
         AMPI_TRY(ampi_renew_model(ctx, &p->entries[i]));
     p->stochastic = 0;
@@ -4873,12 +4778,12 @@ static amp_status ampi_do_params_master_to_model(amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_params_master_to_model(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
 }
 static amp_status ampi_do_params_model_to_master(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
@@ -4889,87 +4794,78 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_params_model_to_master(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
 }
 /* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
-static amp_status ampi_check_apart(
-    amp_ctx *ctx, const char *where, const amp_array *dst, size_t i, const amp_params *p) {
+static amp_status ampi_check_apart(amp_ctx *ctx, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
     if (!dst[i].data) return AMP_OK;
     for (k = 0; k < i; k++) {
         size_t before = (size_t)p->entries[k].count * amp_dtype_size(dst[k].dtype);
         int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
-        AMPI_REQUIRE(
-            !meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+        AMPI_CHECK(!meet, "dst[%llu] overlaps dst[%llu]", AMPI_ULL(i), AMPI_ULL(k));
     }
     for (k = i + 1; k < p->n; k++) {
         amp_array g = amp_param_grad(p, k);
         size_t after = g.count * amp_dtype_size(g.dtype);
         int meet = dst[k].data && ampi_overlap(dst[i].data, bytes, g.data, after);
-        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps the gradient of parameter %llu", where,
-            AMPI_ULL(i), AMPI_ULL(k));
+        AMPI_CHECK(!meet, "dst[%llu] overlaps the gradient of parameter %llu", AMPI_ULL(i), AMPI_ULL(k));
     }
     return AMP_OK;
 }
 static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    static const char where[] = "amp_params_grads_to";
+    amp_ctx *ctx = p->ctx;
     char name[40];
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    if (n != p->n)
-        return AMPI_INVALID(ctx, "%s: n is %llu, but the set has %llu parameters", where, AMPI_ULL(n), AMPI_ULL(p->n));
-    if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(n == p->n, "n is %llu, but the set has %llu parameters", AMPI_ULL(n), AMPI_ULL(p->n));
+    AMPI_CHECK(!n || dst, "dst is NULL");
     for (i = 0; i < n; i++) { /* all of them before the first is written */
         snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
         if (dst[i].data)
-            AMPI_TRY(ampi_check_map(
-                ctx, where, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
-        AMPI_TRY(ampi_check_apart(ctx, where, dst, i, p));
+            AMPI_TRY(
+                ampi_check_map(ctx, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
+        AMPI_TRY(ampi_check_apart(ctx, dst, i, p));
     }
     for (i = 0; i < n; i++)
-        if (dst[i].data)
-            AMPI_TRY(ampi_failed_in(
-                ctx, where, ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
+        if (dst[i].data) AMPI_TRY(ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
 }
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_zero_grad", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
         AMPI_TRY(ctx->b->zero(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
 }
 
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
-    static const char where[] = "amp_params_use";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_chunk *chunks;
     uint64_t elements;
     size_t i, n;
     amp_status st;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     if (p->n == 0) return AMP_OK;
     n = ampi_chunks_in_use(p, used, NULL, &elements);
-    AMPI_REQUIRE(
-        n, ctx, AMP_ERR_INVALID_ARG, "%s: used has no parameter of %llu: leave the step out", where, AMPI_ULL(p->n));
-    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
+    AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
-    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, &elements);
     st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
     ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
-    AMPI_TRY(ampi_failed_in(ctx, where, st));
+    AMPI_TRY(st);
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
     for (i = 0; i < p->n; i++)
@@ -4977,21 +4873,20 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     return AMP_OK;
 }
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
 }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
-    static const char where[] = "amp_params_set_steps";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_step_record r;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     memset(&r, 0, sizeof r);
     r.steps = steps;
-    return ampi_failed_in(ctx, where, ctx->b->set_record(ctx, p->record, p->mirror, &r));
+    return ctx->b->set_record(ctx, p->record, p->mirror, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
+    AMP_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
 }
 
 /* ==== >>front-scaler =============================================================================================
@@ -5012,40 +4907,31 @@ static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL;
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
-static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
-    if (!amp_is_finite(scale) || !(scale > 0.0f))
-        return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
-    if (!amp_is_finite(ampi_inverse(scale)))
-        return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
+static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) {
+    AMPI_CHECK(amp_is_finite(scale) && scale > 0.0f, "%s is %g; it must be finite and > 0", name, (double)scale);
+    AMPI_CHECK(amp_is_finite(ampi_inverse(scale)), "%s is %g, whose reciprocal is not finite", name, (double)scale);
     return AMP_OK;
 }
 
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
-static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_state *s, const amp_scaler_desc *d) {
+static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
     float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f,
           backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
     float lo = ampi_nonzero(d->min_scale) ? d->min_scale
         : s->scale < 1.0f                 ? s->scale
                                           : 1.0f,
           hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
-    if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF)
-        return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
-    if (d->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
-    if (!amp_is_finite(growth) || !(growth > 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
-    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.backoff_factor is %g; it must be in (0, 1)", where, (double)backoff);
-    if (d->growth_interval < AMP_NONE)
-        return AMPI_INVALID(ctx, "%s: desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed", where,
-            (int)d->growth_interval);
-    if (d->hysteresis < 0)
-        return AMPI_INVALID(ctx, "%s: desc.hysteresis is %d; it must be >= 0", where, (int)d->hysteresis);
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.min_scale", lo));
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.max_scale", hi));
-    if (lo > s->scale)
-        return AMPI_INVALID(ctx, "%s: desc.min_scale %g is above the scale %g", where, (double)lo, (double)s->scale);
-    if (hi < s->scale)
-        return AMPI_INVALID(ctx, "%s: desc.max_scale %g is below the scale %g", where, (double)hi, (double)s->scale);
+    AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
+    AMPI_CHECK(!d->flags, "desc.flags is not 0");
+    AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);
+    AMPI_CHECK(backoff > 0.0f && backoff < 1.0f, "desc.backoff_factor is %g; it must be in (0, 1)", (double)backoff);
+    AMPI_CHECK(d->growth_interval >= AMP_NONE, "desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed",
+        (int)d->growth_interval);
+    AMPI_CHECK(d->hysteresis >= 0, "desc.hysteresis is %d; it must be >= 0", (int)d->hysteresis);
+    AMPI_TRY(ampi_check_scale(ctx, "desc.min_scale", lo));
+    AMPI_TRY(ampi_check_scale(ctx, "desc.max_scale", hi));
+    AMPI_CHECK(lo <= s->scale, "desc.min_scale %g is above the scale %g", (double)lo, (double)s->scale);
+    AMPI_CHECK(hi >= s->scale, "desc.max_scale %g is below the scale %g", (double)hi, (double)s->scale);
     s->growth_factor = growth;
     s->backoff_factor = backoff;
     s->min_scale = lo;
@@ -5060,45 +4946,42 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_s
 
 static amp_status ampi_do_scaler_create(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
-    static const char where[] = "amp_scaler_create";
     amp_scaler_desc d = AMP_ZERO;
     amp_scaler_state state;
     amp_scaler *s;
     amp_status st;
     void *mem;
-    if (out) *out = NULL;
-    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    if (version != AMP_VERSION || size != sizeof d)
-        return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
     if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
+        AMPI_CHECK_DESC(desc);
         d = *desc;
     }
     memset(&state, 0, sizeof state);
     state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
     if (d.mode == AMP_SCALER_OFF) state.scale = 1.0f;
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
+    AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
     if (d.mode == AMP_SCALER_OFF) {
         amp_scaler_desc off = AMP_ZERO;
         off.mode = AMP_SCALER_OFF;
         d = off;
     }
-    AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
+    AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
     state.hysteresis_tracker = state.hysteresis;
     state.inverse = ampi_inverse(state.scale);
-    AMPI_HAS(ctx, where, next_scale);
-    AMPI_HAS(ctx, where, finite);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
+    AMPI_HAS(next_scale);
+    AMPI_HAS(finite);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
-    if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
     if (st == AMP_OK) {
-        st = ctx->b->copy(ctx, mem, &state, sizeof state);
+        st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
         if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
     }
     if (st != AMP_OK) {
         ampi_host_free(&ctx->host, s, sizeof *s);
-        return ampi_failed_in(ctx, where, st);
+        return st;
     }
     s->ctx = ctx;
     s->state = (amp_scaler_state *)mem;
@@ -5112,7 +4995,7 @@ static amp_status ampi_do_scaler_create(
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
+    AMP_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
 }
 
 static void ampi_do_scaler_destroy(amp_scaler *s) {
@@ -5136,7 +5019,7 @@ static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
     memset(&t, 0, sizeof t);
     t.scale = t.inverse = 1.0f;
     d.mode = AMP_SCALER_OFF;
-    (void)ampi_scaler_rule(NULL, "", &t, &d);
+    (void)ampi_scaler_rule(NULL, &t, &d);
     t.hysteresis_tracker = t.hysteresis;
     return t;
 }
@@ -5156,11 +5039,10 @@ AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s->state->inverse : NULL; }
 
 static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    amp_status st;
-    if (!out) return s ? AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL") : AMP_ERR_INVALID_ARG;
-    st = ampi_scaler_read(s, &t);
-    if (st != AMP_OK) return ampi_failed_in(s->ctx, "amp_scaler_get", st);
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_scaler_read(s, &t));
     out->scale = t.scale;
     out->growth_tracker = t.growth_tracker;
     out->hysteresis_tracker = t.hysteresis_tracker;
@@ -5174,7 +5056,12 @@ static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_get", ampi_do_scaler_get(s, out));
+    amp_scaler_info off = AMP_ZERO;
+    off.scale = 1.0f;
+    off.hysteresis_tracker = 1;
+    if (!s && out) *out = off;
+    if (!s) return out ? AMP_OK : AMP_ERR_INVALID_ARG;
+    AMP_VERB(s->ctx, "amp_scaler_get", ampi_do_scaler_get(s, out));
 }
 
 static void ampi_next_iteration(amp_scaler *s) {
@@ -5185,10 +5072,9 @@ static void ampi_next_iteration(amp_scaler *s) {
     s->checked = 0;
 }
 
-static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!s) return AMPI_INVALID(ctx, "%s: s is NULL", where);
-    if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to a different context", where);
+static amp_status ampi_check_scaler(amp_ctx *ctx, const amp_scaler *s) {
+    AMPI_CHECK(s, "s is NULL");
+    AMPI_CHECK(s->ctx == ctx, "s belongs to a different context");
     return AMP_OK;
 }
 /* does the window of a set hold the scale? Of a set that is not `but` (NULL allowed). */
@@ -5199,9 +5085,8 @@ static int ampi_held(const amp_scaler *s, const amp_params *but) {
     return p != NULL;
 }
 /* may the scale move? */
-static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    AMPI_REQUIRE(!ampi_held(s, NULL), ctx, AMP_ERR_STAGE,
-        "%s: an accumulation window (amp_window_begin) holds the scale", where);
+static amp_status ampi_check_held(amp_ctx *ctx, const amp_scaler *s) {
+    AMPI_STAGE(!ampi_held(s, NULL), "an accumulation window (amp_window_begin) holds the scale");
     return AMP_OK;
 }
 
@@ -5213,12 +5098,11 @@ static void ampi_put_scale(amp_scaler_state *t, float scale) { /* by hand: what 
     t->found = 0;
 }
 static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    if (!s) return AMP_OK;
-    AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
+    AMPI_TRY(ampi_check_scale(ctx, "scale", scale));
     if (s->off) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
+    AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
     ampi_put_scale(&t, scale);
     t.stuck = 0;
@@ -5227,23 +5111,21 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
+    if (!s) return AMP_OK;
+    AMP_VERB(s->ctx, "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
 }
 
 static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_scaler_set";
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
-    AMPI_REQUIRE(info, ctx, AMP_ERR_INVALID_ARG, "%s: info is NULL", where);
-    AMPI_TRY(ampi_check_scale(ctx, where, "info.scale", info->scale));
-    AMPI_REQUIRE(info->growth_tracker >= 0, ctx, AMP_ERR_INVALID_ARG, "%s: info.growth_tracker is %d; it must be >= 0",
-        where, (int)info->growth_tracker);
+    AMPI_CHECK(info, "info is NULL");
+    AMPI_TRY(ampi_check_scale(ctx, "info.scale", info->scale));
+    AMPI_CHECK(info->growth_tracker >= 0, "info.growth_tracker is %d; it must be >= 0", (int)info->growth_tracker);
     if (s->off) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, where, s));
+    AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
-    AMPI_REQUIRE(info->hysteresis_tracker <= t.hysteresis, ctx, AMP_ERR_INVALID_ARG,
-        "%s: info.hysteresis_tracker is %d, above the rule's hysteresis %d", where, (int)info->hysteresis_tracker,
+    AMPI_CHECK(info->hysteresis_tracker <= t.hysteresis,
+        "info.hysteresis_tracker is %d, above the rule's hysteresis %d", (int)info->hysteresis_tracker,
         (int)t.hysteresis);
     if (!info->dead != !amp_scaler_dead(&t)) t.stuck = info->dead ? t.dead_after : 0;
     ampi_put_scale(&t, info->scale);
@@ -5260,7 +5142,7 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
+    AMP_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
 }
 
 /* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
@@ -5272,17 +5154,14 @@ static void ampi_scaler_switch(amp_scaler_state *t, float *kept, int was_off) {
     t->inverse = ampi_inverse(t->scale);
 }
 static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_scaler_configure";
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    float kept = s ? s->kept : 0.0f;
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
-    AMPI_CHECK_DESC(ctx, where, desc);
-    if (ampi_nonzero(desc->scale))
-        return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
+    float kept = s->kept;
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(!ampi_nonzero(desc->scale), "desc.scale is not 0 (amp_scaler_set_scale sets it)");
     AMPI_TRY(ampi_scaler_read(s, &t));
     if (s->off && ampi_nonzero(kept)) t.scale = kept; /* the rule is checked with the scale that it will work with */
-    AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
+    AMPI_TRY(ampi_scaler_rule(ctx, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
     ampi_scaler_switch(&t, &kept, s->off);
     AMPI_TRY(ampi_scaler_write(s, &t));
@@ -5291,30 +5170,29 @@ static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc 
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
+    AMP_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
 }
 
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
-static amp_status ampi_check_unscaled(
-    amp_ctx *ctx, const char *where, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
+static amp_status ampi_check_unscaled(amp_ctx *ctx, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
     char name[40];
     size_t k, bytes;
     snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, where, name, dst[i], grads[i].count, 1));
-    AMPI_REQUIRE(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s would have %llu elements, which is too large", where, name, AMPI_ULL(grads[i].count));
-    AMPI_REQUIRE(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes, ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s is grads[%llu] with a different dtype", where, name, AMPI_ULL(i));
+    AMPI_TRY(ampi_check_array(ctx, name, dst[i], grads[i].count, 1));
+    AMPI_CHECK(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)),
+        "%s would have %llu elements, which is too large", name, AMPI_ULL(grads[i].count));
+    AMPI_CHECK(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes,
+        "%s is grads[%llu] with a different dtype", name, AMPI_ULL(i));
     for (k = 0; k < n; k++) {
         size_t read = grads[k].count * amp_dtype_size(grads[k].dtype);
         int same = k == i && dst[i].data == grads[i].data;
-        AMPI_REQUIRE(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), ctx, AMP_ERR_INVALID_ARG,
-            "%s: %s overlaps grads[%llu]", where, name, AMPI_ULL(k));
+        AMPI_CHECK(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), "%s overlaps grads[%llu]", name,
+            AMPI_ULL(k));
     }
     for (k = 0; k < i; k++) {
         size_t before = grads[k].count * amp_dtype_size(dst[k].dtype);
         int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
-        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: %s overlaps dst[%llu]", where, name, AMPI_ULL(k));
+        AMPI_CHECK(!meet, "%s overlaps dst[%llu]", name, AMPI_ULL(k));
     }
     return AMP_OK;
 }
@@ -5326,15 +5204,13 @@ static amp_status ampi_unscale_by_nothing(
 }
 static amp_status ampi_do_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_unscale";
+    amp_ctx *ctx = s->ctx;
     amp_finite_report r = AMP_ZERO;
     size_t i;
-    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
-    AMPI_TRY(ampi_check_list(ctx, where, grads, n));
+    AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
-        AMPI_TRY(ampi_check_unscaled(ctx, where, dst, grads, i, n));
-    if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
+        AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
+    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
     if (!s->off) {
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
@@ -5348,22 +5224,22 @@ static amp_status ampi_do_unscale(
 }
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
+    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
+    AMP_VERB(s->ctx, "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
 }
 
 static amp_status ampi_do_scaler_update(amp_scaler *s) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_ctx *ctx = s->ctx;
     if (!ampi_is_on(s)) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_update", s));
-    if (s->checked == 0)
-        return amp_fail(
-            ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
+    AMPI_TRY(ampi_check_held(ctx, s));
+    AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
     AMPI_TRY(ctx->b->next_scale(ctx, s->state));
     ampi_next_iteration(s);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_update", ampi_do_scaler_update(s));
+    if (!s) return AMP_OK;
+    AMP_VERB(s->ctx, "amp_scaler_update", ampi_do_scaler_update(s));
 }
 
 /* ==== >>front-step ===============================================================================================
@@ -5489,37 +5365,34 @@ static void ampi_enter_phase(amp_params *p, amp_scaler *s, ampi_phase next) {
 }
 
 /* p and s (NULL allowed) as arguments of a step verb */
-static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s) {
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
+static amp_status ampi_check_pair(amp_ctx *ctx, const amp_params *p, const amp_scaler *s) {
+    AMPI_TRY(ampi_check_params(ctx, p));
+    return s ? ampi_check_scaler(ctx, s) : AMP_OK;
 }
 
 /* may the verb be called now? For verbs that change the phase. */
-static amp_status ampi_check_phase(
-    amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
-    AMPI_REQUIRE(p->n > 0, ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    AMPI_REQUIRE(rule->takes != AMPI_REFUSED, ctx, AMP_ERR_STAGE, "%s: %s", where, rule->why);
-    AMPI_REQUIRE(!p->holds || !ampi_is_on(s) || p->scaler == s, ctx, AMP_ERR_STAGE,
-        "%s: the set's accumulation window holds the scale of a different scaler", where);
+static amp_status ampi_check_phase(amp_ctx *ctx, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
+    AMPI_STAGE(p->n > 0, "the set has no parameters: nothing to check");
+    AMPI_STAGE(rule->takes != AMPI_REFUSED, "%s", rule->why);
+    AMPI_STAGE(!p->holds || !ampi_is_on(s) || p->scaler == s,
+        "the set's accumulation window holds the scale of a different scaler");
     return AMP_OK;
 }
 
 /* x, or what its absence means. A bare number in place of amp_opt(x) has a value but is not given. */
 static amp_status ampi_optional(
-    amp_ctx *ctx, const char *where, const char *name, const char *field, float *out, amp_optional x, float absent) {
-    AMPI_REQUIRE(x.given || ampi_bits(x.value) == 0, ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.%s is the bare number %g; write amp_opt(%g)", where, name, field, (double)x.value, (double)x.value);
+    amp_ctx *ctx, const char *name, const char *field, float *out, amp_optional x, float absent) {
+    AMPI_CHECK(x.given || ampi_bits(x.value) == 0, "%s.%s is the bare number %g; write amp_opt(%g)", name, field,
+        (double)x.value, (double)x.value);
     *out = x.given ? x.value : absent;
     return AMP_OK;
 }
 
-static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, const amp_group *g, float *lr) {
-    AMPI_REQUIRE(ampi_is_aligned(ctx, g->lr_ptr, 4u), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.lr_ptr is not aligned to 4 bytes", where, name);
+static amp_status ampi_rate(amp_ctx *ctx, const char *name, const amp_group *g, float *lr) {
+    AMPI_CHECK(ampi_is_aligned(ctx, g->lr_ptr, 4u), "%s.lr_ptr is not aligned to 4 bytes", name);
     *lr = 0.0f;
     if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
-    AMPI_REQUIRE(ampi_nonzero(g->lr), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", where, name);
+    AMPI_CHECK(ampi_nonzero(g->lr), "%s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", name);
     *lr = g->lr;
     return AMP_OK;
 }
@@ -5552,21 +5425,20 @@ case name: return of_##name;
 
 /* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
 static amp_status ampi_check_group(
-    amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
+    amp_ctx *ctx, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
     const float beta2 = ampi_optimizer_of(optimizer).beta2;
     memset(h, 0, sizeof *h);
-    AMPI_TRY(ampi_rate(ctx, where, name, g, &h->lr));
-    AMPI_TRY(ampi_optional(ctx, where, name, "beta1", &h->beta1, g->beta1, 0.9f));
-    AMPI_TRY(ampi_optional(ctx, where, name, "beta2", &h->beta2, g->beta2, beta2));
-    AMPI_TRY(ampi_optional(ctx, where, name, "eps", &h->eps, g->eps, 1e-8f));
+    AMPI_TRY(ampi_rate(ctx, name, g, &h->lr));
+    AMPI_TRY(ampi_optional(ctx, name, "beta1", &h->beta1, g->beta1, 0.9f));
+    AMPI_TRY(ampi_optional(ctx, name, "beta2", &h->beta2, g->beta2, beta2));
+    AMPI_TRY(ampi_optional(ctx, name, "eps", &h->eps, g->eps, 1e-8f));
     if (!ampi_nonzero(h->eps)) h->eps = AMPI_LEAST_EPS;
     h->weight_decay = g->weight_decay;
     h->momentum = g->momentum;
     h->dampening = g->dampening;
     h->lr_ptr = g->lr_ptr;
 #define AMPI_RANGE(field, most, range) \
-    AMPI_REQUIRE(ampi_in_range(h->field, 0.0f, most), ctx, AMP_ERR_INVALID_ARG, \
-        "%s: %s." #field " is %g; it must be " range, where, name, (double)h->field)
+    AMPI_CHECK(ampi_in_range(h->field, 0.0f, most), "%s." #field " is %g; it must be " range, name, (double)h->field)
     AMPI_RANGE(lr, AMPI_MOST, ">= 0");
     AMPI_RANGE(beta1, AMPI_ONE, "in [0, 1)");
     AMPI_RANGE(beta2, AMPI_ONE, "in [0, 1)");
@@ -5597,46 +5469,41 @@ static amp_group ampi_group_of(const amp_step_desc *d, uint32_t i) {
     g.lr_ptr = d->lr_ptr;
     return g;
 }
-static amp_status ampi_check_groups(amp_ctx *ctx, const char *where, const amp_params *p, ampi_step_args *a) {
+static amp_status ampi_check_groups(amp_ctx *ctx, const amp_params *p, ampi_step_args *a) {
     const amp_step_desc *d = a->d;
     uint32_t i;
-    AMPI_REQUIRE(d->n_groups < AMP_GROUPS, ctx, AMP_ERR_INVALID_ARG, "%s: desc.n_groups is %u; at most %d", where,
-        (unsigned)d->n_groups, AMP_GROUPS - 1);
-    AMPI_REQUIRE(!d->n_groups || d->groups, ctx, AMP_ERR_INVALID_ARG, "%s: desc.groups is NULL", where);
+    AMPI_CHECK(d->n_groups < AMP_GROUPS, "desc.n_groups is %u; at most %d", (unsigned)d->n_groups, AMP_GROUPS - 1);
+    AMPI_CHECK(!d->n_groups || d->groups, "desc.groups is NULL");
     for (i = 0; i < AMP_GROUPS; i++) {
         amp_group g = ampi_group_of(d, i);
         amp_hyper *h = &a->group[i];
         int needed;
         char name[24] = "desc";
         if (i > 0 && i <= d->n_groups) snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
-        AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, &g, h));
-        AMPI_REQUIRE(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)), ctx, AMP_ERR_INVALID_ARG,
-            "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
+        AMPI_TRY(ampi_check_group(ctx, name, d->optimizer, &g, h));
+        AMPI_CHECK(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)),
+            "%s.nesterov needs momentum > 0 and dampening 0", name);
         needed = amp_moments_of(ampi_optimizer_of(d->optimizer).kind, h->momentum);
-        AMPI_REQUIRE(needed <= p->desc.moments, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needed,
+        AMPI_CHECK(needed <= p->desc.moments,
+            "desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", needed,
             (int)p->desc.moments);
     }
     return AMP_OK;
 }
-static amp_status ampi_check_clip(amp_ctx *ctx, const char *where, const char *name, float x) {
-    AMPI_REQUIRE(ampi_in_range(x, 0.0f, AMPI_MOST), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %g; it must be >= 0", where,
-        name, (double)x);
+static amp_status ampi_check_clip(amp_ctx *ctx, const char *name, float x) {
+    AMPI_CHECK(ampi_in_range(x, 0.0f, AMPI_MOST), "%s is %g; it must be >= 0", name, (double)x);
     return AMP_OK;
 }
 
-static amp_status ampi_check_step(
-    amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
-    AMPI_CHECK_DESC(ctx, where, d);
+static amp_status ampi_check_step(amp_ctx *ctx, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
+    AMPI_CHECK_DESC(d);
     a->d = d;
-    AMPI_REQUIRE((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.optimizer is %d", where, (int)d->optimizer);
-    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_norm", d->clip_norm));
-    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_value", d->clip_value));
-    AMPI_TRY(ampi_check_groups(ctx, where, p, a));
-    AMPI_REQUIRE(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN), ctx,
-        AMP_ERR_INVALID_ARG, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest",
-        where);
+    AMPI_CHECK((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, "desc.optimizer is %d", (int)d->optimizer);
+    AMPI_TRY(ampi_check_clip(ctx, "desc.clip_norm", d->clip_norm));
+    AMPI_TRY(ampi_check_clip(ctx, "desc.clip_value", d->clip_value));
+    AMPI_TRY(ampi_check_groups(ctx, p, a));
+    AMPI_CHECK(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN),
+        "desc.stochastic is 1, but the set's layout needs model copies rounded to nearest");
     return AMP_OK;
 }
 
@@ -5677,25 +5544,35 @@ static amp_inspect_job ampi_step_inspection(
     return job;
 }
 
-/* A hook may call verbs of this context, so it is not in use while one runs. *has becomes 0 when a different thread has
-   taken it meanwhile: then the step ends here. */
-static amp_status ampi_after_hook(amp_ctx *ctx, amp_status st, int *has) {
-    *has = ampi_enter(ctx);
-    return *has ? st : ampi_refuse(ctx, "a step whose hook has returned" AMPI_BUSY);
+/* amp_step and its halves: amp_update without the next scale, amp_inspect without the update, too. */
+typedef struct ampi_step_call {
+    ampi_verb verb;
+    int update, next;
+    const char *returned; /* what is said when the context is taken after a hook */
+    int lost;             /* 1: by a different thread, which has the door now: the step ends there */
+} ampi_step_call;
+
+/* A hook may call verbs of this context, so it is not in use while one runs. */
+static amp_status ampi_after_hook(amp_ctx *ctx, ampi_step_call *call, amp_status st) {
+    call->lost = amp_verb_begin(ctx, call->returned) != AMP_OK;
+    return call->lost ? AMP_ERR_BUSY : st;
 }
-static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, int *has) {
-    ampi_leave(ctx);
-    return ampi_after_hook(ctx, d->reduce_grads_fn(ctx, p, d->user), has);
+static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, ampi_step_call *call) {
+    amp_status st = amp_verb_end(ctx, AMP_OK);
+    if (st == AMP_OK) st = d->reduce_grads_fn(ctx, p, d->user);
+    return ampi_after_hook(ctx, call, st);
 }
-static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *totals, const amp_step_desc *d, int *has) {
-    ampi_leave(ctx);
-    return ampi_after_hook(ctx, d->reduce_totals_fn(ctx, totals, d->user), has);
+static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step_desc *d, ampi_step_call *call) {
+    amp_status st = amp_verb_end(ctx, AMP_OK);
+    if (st == AMP_OK) st = d->reduce_totals_fn(ctx, t, d->user);
+    return ampi_after_hook(ctx, call, st);
 }
-static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, int *has) {
+static amp_status ampi_run_inspection(
+    amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
     if (!job->summed) return ctx->b->conclude(ctx, job);
     if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
     AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
-    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, has));
+    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, call));
     return ctx->b->conclude(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
@@ -5722,26 +5599,24 @@ static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_
     return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
-/* amp_step, and its halves: without the update, without the next scale. *has: the context is this thread's. */
-static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_verb verb,
-    int update, int next, int *has) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call *call) {
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     ampi_step_args a;
     amp_inspect_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_TRY(ampi_check_step(ctx, where, p, d, &a));
-    rule = ampi_rule_of(p, s, verb);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
-    AMPI_REQUIRE(!s || !next || !ampi_held(s, p), ctx, AMP_ERR_STAGE,
-        "%s: the accumulation window of a different set holds the scale", where);
+    int next;
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_TRY(ampi_check_step(ctx, p, d, &a));
+    rule = ampi_rule_of(p, s, call->verb);
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
+    AMPI_STAGE(!s || !call->next || !ampi_held(s, p), "the accumulation window of a different set holds the scale");
     /* after amp_accumulate the scaler may be up to date already */
-    next = next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
-    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, has));
+    next = call->next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
+    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
-    AMPI_TRY(ampi_run_inspection(ctx, &job, d, has));
+    AMPI_TRY(ampi_run_inspection(ctx, &job, d, call));
     AMPI_TRY(ampi_begin_counts(ctx, p, d));
-    if (update) {
+    if (call->update) {
         AMPI_TRY(ampi_run_update(ctx, p, &a, rule->takes));
         ampi_weights_changed(ctx, p);
     }
@@ -5753,45 +5628,42 @@ static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, con
     return AMP_OK;
 }
 
-/* AMPI_VERB, but that a hook may have cost it the context */
-static amp_status ampi_step_verb(const char *where, const char *busy, amp_params *p, amp_scaler *s,
-    const amp_step_desc *d, ampi_verb verb, int update, int next) {
-    amp_ctx *ctx = ampi_ctx_of(p);
-    int has = 1;
-    amp_status st;
-    if (ctx && !ampi_enter(ctx)) return ampi_refuse(ctx, busy);
-    st = ampi_step(where, p, s, d, verb, update, next, &has);
-    if (ctx && has) ampi_leave(ctx);
-    return st;
+/* AMP_VERB, but that a hook may have cost it the context */
+static amp_status ampi_step_verb(
+    const char *verb, const char *returned, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call call) {
+    amp_status st = amp_verb_begin(ampi_ctx_of(p), verb);
+    if (st != AMP_OK) return st;
+    call.returned = returned;
+    st = ampi_step(p, s, d, &call);
+    return call.lost ? st : amp_verb_end(p->ctx, st);
 }
-
+#define AMPI_STEP_BUSY(name) name AMPI_BUSY, name ": its hook has returned" AMPI_BUSY
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_step", "amp_step" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 1);
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 1, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_step"), p, s, desc, call);
 }
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_update", "amp_update" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 0);
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 0, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_update"), p, s, desc, call);
 }
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_inspect", "amp_inspect" AMPI_BUSY, p, s, desc, AMPI_DO_INSPECT, 0, 0);
+    const ampi_step_call call = {AMPI_DO_INSPECT, 0, 0, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_inspect"), p, s, desc, call);
 }
 
 static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    static const char where[] = "amp_apply";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_apply_job job;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
-        AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_TRY(ampi_check_array(ctx, where, "u", u, (size_t)p->entries[i].count, 1));
-    AMPI_REQUIRE(u.dtype == AMP_F32, ctx, AMP_ERR_INVALID_ARG, "%s: u.dtype is %s; f32 is needed", where,
-        amp_dtype_name(u.dtype));
-    AMPI_REQUIRE((uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
-        "%s: u.data is not aligned to the %d bytes of its elements", where, (int)sizeof(float));
-    AMPI_REQUIRE(
-        !p->params[i].unused, ctx, AMP_ERR_STAGE, "%s: amp_params_use has left parameter %llu out", where, AMPI_ULL(i));
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_TRY(ampi_check_array(ctx, "u", u, (size_t)p->entries[i].count, 1));
+    AMPI_CHECK(u.dtype == AMP_F32, "u.dtype is %s; f32 is needed", amp_dtype_name(u.dtype));
+    AMPI_CHECK((uintptr_t)u.data % sizeof(float) == 0, "u.data is not aligned to the %d bytes of its elements",
+        (int)sizeof(float));
+    AMPI_STAGE(!p->params[i].unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
-    AMPI_TRY(ampi_check_phase(ctx, where, p, NULL, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = p->record;
@@ -5806,20 +5678,18 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     return AMP_OK;
 }
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
+    AMP_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
 }
 
 static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    static const char where[] = "amp_accumulate";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_inspect_job job;
     amp_add_job add;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(p->desc.accumulate, ctx, AMP_ERR_INVALID_ARG,
-        "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(p->desc.accumulate, "the set has no accumulators (amp_params_desc.accumulate)");
     rule = ampi_rule_of(p, s, AMPI_DO_ACCUMULATE);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
     AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
@@ -5832,37 +5702,35 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     return AMP_OK;
 }
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
+    AMP_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
 }
 static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
-    static const char where[] = "amp_window_begin";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(!p->holds, ctx, AMP_ERR_STAGE, "%s: the set has an open window", where);
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_STAGE(!p->holds, "the set has an open window");
     if (s) ampi_tie(p, s);
     p->holds = 1;
     return AMP_OK;
 }
 AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
+    AMP_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
 }
 static amp_status ampi_do_window_end(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_params(ctx, p));
     p->holds = 0;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
+AMP_API amp_status amp_window_end(amp_params *p) { AMP_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
 
 static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
-    static const char where[] = "amp_scaler_unscale";
     amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
     const ampi_rule *rule;
     amp_inspect_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
     if (!ampi_is_on(s)) return AMP_OK;
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
     AMPI_TRY(ctx->b->inspect(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
@@ -5870,7 +5738,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    AMPI_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+    AMP_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
@@ -5880,29 +5748,28 @@ static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, f
     return ctx->b->inspect(ctx, &job);
 }
 static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_step_record r;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
-    if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
-    AMPI_TRY(ampi_failed_in(ctx, "amp_grad_norm", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(norm, "norm is NULL");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
     AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
     return AMP_OK;
 }
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
+    AMP_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
 }
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    static const char where[] = "amp_clip";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     ampi_takes takes;
     amp_clip_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_TRY(ampi_check_clip(ctx, where, "max_norm", max_norm));
-    AMPI_TRY(ampi_check_clip(ctx, where, "max_value", max_value));
-    AMPI_REQUIRE(ampi_nonzero(max_norm) || ampi_nonzero(max_value), ctx, AMP_ERR_INVALID_ARG,
-        "%s: max_norm and max_value are 0: one of them must be > 0", where);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_TRY(ampi_check_clip(ctx, "max_norm", max_norm));
+    AMPI_TRY(ampi_check_clip(ctx, "max_value", max_value));
+    AMPI_CHECK(
+        ampi_nonzero(max_norm) || ampi_nonzero(max_value), "max_norm and max_value are 0: one of them must be > 0");
     takes = ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes;
     memset(&job, 0, sizeof job);
     job.table = p->table;
@@ -5916,16 +5783,16 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
+    AMP_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
 }
 static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
-    if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(out, "out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
+    AMP_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
 }
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
@@ -6047,28 +5914,22 @@ static amp_status ampi_report_rows(const amp_params *p, amp_report_row *rows, co
 }
 static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap,
     const amp_array *arrays, const char *const *names, size_t n) {
-    static const char where[] = "amp_report";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_scaler_info info = AMP_ZERO;
-    ampi_fpu fpu;
-    amp_status st;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(rows, ctx, AMP_ERR_INVALID_ARG, "%s: rows is NULL", where);
-    AMPI_REQUIRE(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, ctx, AMP_ERR_INVALID_ARG,
-        "%s: cap is %llu, but there are 1 + %llu + %llu rows", where, AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
-    AMPI_TRY(ampi_check_list(ctx, where, arrays, n));
-    AMPI_REQUIRE(!n || names, ctx, AMP_ERR_INVALID_ARG, "%s: names is NULL", where);
-    AMPI_HAS(ctx, where, histogram);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    if (s) AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_scaler_get(s, &info)));
-    fpu = ampi_fpu_enter(); /* shares are divided */
-    st = ampi_report_rows(p, rows, arrays, names, n, &info);
-    ampi_fpu_leave(fpu);
-    return ampi_failed_in(ctx, where, st);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(rows, "rows is NULL");
+    AMPI_CHECK(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, "cap is %llu, but there are 1 + %llu + %llu rows",
+        AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
+    AMPI_TRY(ampi_check_list(ctx, arrays, n));
+    AMPI_CHECK(!n || names, "names is NULL");
+    AMPI_HAS(histogram);
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
+    return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
+    AMP_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */
@@ -6130,11 +5991,9 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 }
 
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
-    static const char where[] = "amp_watch_array";
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (w->where) return AMP_OK;
-    AMPI_REQUIRE(name, ctx, AMP_ERR_INVALID_ARG, "%s: name is NULL", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_all_finite(ctx, &w->found, &a, 1)));
+    AMPI_CHECK(name, "name is NULL");
+    AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
     w->where = name;
@@ -6142,7 +6001,7 @@ static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *na
 }
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (!w || !w->on) return AMP_OK;
-    AMPI_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
+    AMP_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
 }
 
 /* ==== >>front-policy =============================================================================================
@@ -6269,7 +6128,7 @@ static ampi_value ampi_value_of(ampi_value_kind kind, uint32_t on, amp_dtype dty
 
 typedef struct ampi_override { /* who overrides what, for sentences */
     amp_ctx *ctx;
-    const char *where, *name; /* the name that the caller used */
+    const char *name; /* that the caller used */
     amp_policy *p;
     ampi_property property;
 } ampi_override;
@@ -6297,7 +6156,10 @@ static const struct {
     {"loss_scale", "loss_scale", AMPI_V_DYNAMIC, AMPI_ALL, "", ""},
 };
 
-#define AMPI_ALLOW(o, condition, ...) AMPI_REQUIRE(condition, (o)->ctx, AMP_ERR_INVALID_ARG, "%s: " __VA_ARGS__)
+#define AMPI_ALLOW(condition, ...) \
+    do { \
+        if (!(condition)) return amp_fail(o->ctx, AMP_ERR_INVALID_ARG, __VA_ARGS__); \
+    } while (0)
 
 static amp_status ampi_set_enabled(const ampi_override *o, uint32_t on) {
     o->p->enabled = on;
@@ -6309,44 +6171,44 @@ static amp_status ampi_set_switch(uint32_t *field, uint32_t on) {
     return AMP_OK;
 }
 static amp_status ampi_set_autocast(const ampi_override *o, uint32_t on) {
-    AMPI_ALLOW(o, !on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->where, o->name,
+    AMPI_ALLOW(!on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->name,
         amp_preset_name(o->p->preset));
     o->p->autocast = on;
     return AMP_OK;
 }
 static amp_status ampi_set_cast_model(const ampi_override *o, amp_dtype t) { /* AMP_AUTO: no cast */
-    AMPI_ALLOW(o, t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name,
-        amp_dtype_name(t));
+    AMPI_ALLOW(
+        t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_model = t;
     if (ampi_is_half(t)) o->p->low = t;
     if (t != AMP_AUTO && o->p->cast_outputs == AMP_AUTO) o->p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
 static amp_status ampi_set_cast_outputs(const ampi_override *o, amp_dtype t) {
-    AMPI_ALLOW(o, ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    AMPI_ALLOW(ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_outputs = t;
     return AMP_OK;
 }
 static amp_status ampi_set_num_losses(const ampi_override *o, double n) {
-    AMPI_ALLOW(o, n >= 1.0 && n < 2147483647.0 && (double)(int32_t)n >= n, "%s is %g; a whole number >= 1 is needed",
-        o->where, o->name, n);
+    AMPI_ALLOW(
+        n >= 1.0 && n < 2147483647.0 && (double)(int32_t)n >= n, "%s is %g; a whole number >= 1 is needed", o->name, n);
     o->p->num_losses = (uint32_t)n;
     return AMP_OK;
 }
 static amp_status ampi_set_limit(const ampi_override *o, float *limit, double scale) { /* min_scale or max_scale */
-    AMPI_ALLOW(o, scale > 0.0 && scale <= 3.4e38 && amp_is_finite(ampi_inverse((float)scale)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, scale);
+    AMPI_ALLOW(scale > 0.0 && scale <= 3.4e38 && amp_is_finite(ampi_inverse((float)scale)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->name, scale);
     *limit = (float)scale;
     return AMP_OK;
 }
 static amp_status ampi_set_low(const ampi_override *o, amp_dtype t) {
     amp_policy *p = o->p;
     if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)t < (uint32_t)AMP_DTYPE_COUNT) {
-        amp_log_event(o->ctx, AMP_LOG_WARNING, "%s: pytorch-cpu supports bf16 and f16, not %s: disabled", o->where,
-            amp_dtype_name(t));
+        amp_log_event(
+            o->ctx, AMP_LOG_WARNING, "pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(t));
         return ampi_set_enabled(o, 0);
     }
-    AMPI_ALLOW(o, ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    AMPI_ALLOW(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
     p->low = t;
     if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
@@ -6362,8 +6224,8 @@ static amp_status ampi_set_loss_scale(const ampi_override *o, ampi_value v) {
             ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
         return AMP_OK;
     }
-    AMPI_ALLOW(o, v.number > 0.0 && v.number <= 3.4e38 && amp_is_finite(ampi_inverse((float)v.number)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, v.number);
+    AMPI_ALLOW(v.number > 0.0 && v.number <= 3.4e38 && amp_is_finite(ampi_inverse((float)v.number)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->name, v.number);
     p->loss_scale = (float)v.number;
     p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
     p->growth_interval = 0;
@@ -6375,9 +6237,9 @@ static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
     amp_policy *p = o->p;
     const char *missing = ampi_properties[o->property].missing, *o1 = ampi_properties[o->property].o1;
     int f32_model = o->property == AMPI_P_CAST_MODEL && (v.dtype == AMP_F32 || v.dtype == AMP_AUTO);
-    AMPI_ALLOW(o, ampi_properties[o->property].families & ampi_family(p->preset), "%s is not a property of %s%s",
-        o->where, o->name, amp_preset_name(p->preset), missing);
-    AMPI_ALLOW(o, p->preset != AMP_O1 || !o1[0] || f32_model, "%s is given, but O1 %s", o->where, o->name, o1);
+    AMPI_ALLOW(ampi_properties[o->property].families & ampi_family(p->preset), "%s is not a property of %s%s", o->name,
+        amp_preset_name(p->preset), missing);
+    AMPI_ALLOW(p->preset != AMP_O1 || !o1[0] || f32_model, "%s is given, but O1 %s", o->name, o1);
     switch (o->property) {
     case AMPI_P_ENABLED: return ampi_set_enabled(o, v.on);
     case AMPI_P_AUTOCAST: return ampi_set_autocast(o, v.on);
@@ -6396,9 +6258,9 @@ static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
 }
 
 /* What no single override can see; then the policy is as asked for. */
-static amp_status ampi_policy_finish(amp_ctx *ctx, const char *where, amp_policy *out, amp_policy *p) {
-    AMPI_REQUIRE(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale, ctx, AMP_ERR_INVALID_ARG,
-        "%s: min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", where, (double)p->min_scale,
+static amp_status ampi_policy_finish(amp_ctx *ctx, amp_policy *out, amp_policy *p) {
+    AMPI_CHECK(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale,
+        "min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", (double)p->min_scale,
         (double)p->max_scale);
     if (p->scaling == AMP_SCALER_DYNAMIC) {
         if (p->max_scale > 0.0f && p->loss_scale > p->max_scale)
@@ -6415,8 +6277,7 @@ static amp_status ampi_override_switch(ampi_override *o, ampi_property property,
     if (given == 0) return AMP_OK;
     o->property = property;
     o->name = ampi_properties[property].ours;
-    AMPI_ALLOW(o, given == 1 || given == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->where, o->name,
-        (int)given);
+    AMPI_ALLOW(given == 1 || given == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->name, (int)given);
     return ampi_policy_override(o, ampi_value_of(AMPI_V_SWITCH, given == 1, AMP_AUTO, 0.0));
 }
 static amp_status ampi_override_dtype(ampi_override *o, ampi_property property, int32_t given) { /* AMP_NONE: False */
@@ -6475,8 +6336,8 @@ static amp_status ampi_override_scale(ampi_override *o, const char *text) {
     ampi_value v = ampi_value_of(AMPI_V_DYNAMIC, 0, AMP_AUTO, 0.0);
     if (!text) return AMP_OK;
     if (strcmp(text, "dynamic") != 0) v.kind = AMPI_V_NUMBER;
-    AMPI_ALLOW(o, v.kind == AMPI_V_DYNAMIC || ampi_parse_number(&v.number, text),
-        "loss_scale is \"%s\"; \"dynamic\" or a number is needed", o->where, text);
+    AMPI_ALLOW(v.kind == AMPI_V_DYNAMIC || ampi_parse_number(&v.number, text),
+        "loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
     o->property = AMPI_P_LOSS_SCALE;
     o->name = "loss_scale";
     return ampi_policy_override(o, v);
@@ -6484,20 +6345,16 @@ static amp_status ampi_override_scale(ampi_override *o, const char *text) {
 
 static amp_status ampi_do_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    static const char where[] = "amp_policy_init";
     amp_policy_desc d = AMP_ZERO;
     amp_policy p;
     ampi_override o;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, ctx, AMP_ERR_INVALID_ARG,
-        "%s: preset is %d: no such level", where, (int)preset);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
     if (overrides) {
-        AMPI_CHECK_DESC(ctx, where, overrides);
+        AMPI_CHECK_DESC(overrides);
         d = *overrides;
     }
     o.ctx = ctx;
-    o.where = where;
     o.name = "";
     o.p = &p;
     o.property = AMPI_P_COUNT;
@@ -6513,19 +6370,18 @@ static amp_status ampi_do_policy_init(
     AMPI_TRY(ampi_override_number(&o, AMPI_P_MAX_SCALE, (double)d.max_scale));
     AMPI_TRY(ampi_override_dtype(&o, AMPI_P_LOW, (int32_t)d.low));
     AMPI_TRY(ampi_override_scale(&o, d.loss_scale));
-    return ampi_policy_finish(ctx, where, policy, &p);
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    AMPI_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
+    AMP_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
 }
 
 /* ---- overrides from text ---- */
 
 static amp_status ampi_parse_switch(const ampi_override *o, ampi_value *v, const char *text) {
     v->on = strcmp(text, "True") == 0;
-    AMPI_ALLOW(
-        o, v->on || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->where, o->name, text);
+    AMPI_ALLOW(v->on || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->name, text);
     return AMP_OK;
 }
 static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const char *text) {
@@ -6540,7 +6396,7 @@ static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const 
     if (strncmp(text, "torch.", 6) == 0 || strncmp(text, "mindspore.", 10) == 0) bare = strchr(text, '.') + 1;
     while (i < n && strcmp(names[i].text, bare) != 0)
         i++;
-    AMPI_ALLOW(o, i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->where, o->name, text);
+    AMPI_ALLOW(i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->name, text);
     v->dtype = names[i].dtype;
     return AMP_OK;
 }
@@ -6550,20 +6406,17 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     ampi_value v = ampi_value_of(AMPI_V_SWITCH, 0, AMP_AUTO, 0.0);
     amp_policy p;
     uint32_t k = 0;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     o->ctx = ctx;
-    o->where = "amp_policy_set";
     o->name = property;
     o->p = &p;
-    AMPI_ALLOW(o, policy, "policy is NULL", o->where);
-    AMPI_ALLOW(o, property, "property is NULL", o->where);
-    AMPI_ALLOW(o, value, "value is NULL", o->where);
-    AMPI_REQUIRE(
-        !policy->_begin && !policy->_end, ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", o->where);
+    AMPI_ALLOW(policy, "policy is NULL");
+    AMPI_ALLOW(property, "property is NULL");
+    AMPI_ALLOW(value, "value is NULL");
+    AMPI_REQUIRE(!policy->_begin && !policy->_end, AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
     while (k < AMPI_P_COUNT && strcmp(ampi_properties[k].ours, property) != 0 &&
         strcmp(ampi_properties[k].theirs, property) != 0)
         k++;
-    AMPI_ALLOW(o, k < AMPI_P_COUNT, "\"%s\" is not a property", o->where, property);
+    AMPI_ALLOW(k < AMPI_P_COUNT, "\"%s\" is not a property", property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
     o->property = (ampi_property)k;
@@ -6571,16 +6424,15 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     if (v.kind == AMPI_V_SWITCH) AMPI_TRY(ampi_parse_switch(o, &v, value));
     if (v.kind == AMPI_V_DTYPE) AMPI_TRY(ampi_parse_dtype(o, &v, value));
     if (v.kind == AMPI_V_NUMBER)
-        AMPI_ALLOW(
-            o, ampi_parse_number(&v.number, value), "%s is \"%s\"; a number is needed", o->where, property, value);
+        AMPI_ALLOW(ampi_parse_number(&v.number, value), "%s is \"%s\"; a number is needed", property, value);
     if (v.kind == AMPI_V_DYNAMIC)
         AMPI_TRY(ampi_override_scale(o, value));
     else
         AMPI_TRY(ampi_policy_override(o, v));
-    return ampi_policy_finish(ctx, o->where, policy, &p);
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    AMPI_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
+    AMP_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
 }
 
 /* ---- descs ---- */
@@ -6740,26 +6592,25 @@ static void ampi_scope_need(
     if (d->arena) *bytes = d->arena;
     if (d->entries) *entries = d->entries;
 }
-static amp_status ampi_scope_entries(amp_ctx *ctx, const char *where, size_t entries) {
+static amp_status ampi_scope_entries(amp_ctx *ctx, size_t entries) {
     ampi_scope *s = ctx->scope;
     ampi_cached *c;
     if (entries <= s->cap_cached) return AMP_OK;
     c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
-    AMPI_REQUIRE(c, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %llu entries", where, AMPI_ULL(entries));
+    AMPI_REQUIRE(c, AMP_ERR_NO_MEMORY, "no host memory for %llu entries", AMPI_ULL(entries));
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     s->cached = c;
     s->cap_cached = entries;
     return AMP_OK;
 }
 /* The arena goes to a list: that of outgrown ones, or that of those which graphs use. */
-static amp_status ampi_scope_put_away(amp_ctx *ctx, const char *where) {
+static amp_status ampi_scope_put_away(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
     void *list = s->captured ? s->retired : s->outgrown;
     size_t *n = s->captured ? &s->n_retired : &s->n_outgrown;
     size_t *cap = s->captured ? &s->cap_retired : &s->cap_outgrown;
     if (!s->arena) return AMP_OK;
-    AMPI_REQUIRE(
-        ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_REQUIRE(ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), AMP_ERR_NO_MEMORY, "no host memory");
     if (s->captured)
         s->retired = (void **)list;
     else
@@ -6771,11 +6622,11 @@ static amp_status ampi_scope_put_away(amp_ctx *ctx, const char *where) {
     return AMP_OK;
 }
 /* A new arena in place of the one that there is; no copies are moved. */
-static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_new_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
     void *arena = NULL;
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_alloc(ctx, &arena, bytes, "autocast")));
-    if (ampi_scope_put_away(ctx, where) != AMP_OK) {
+    AMPI_TRY(ampi_do_alloc(ctx, &arena, bytes, "autocast"));
+    if (ampi_scope_put_away(ctx) != AMP_OK) {
         (void)ampi_do_free(ctx, arena);
         return AMP_ERR_NO_MEMORY;
     }
@@ -6787,32 +6638,30 @@ static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t b
 }
 /* One arena of `bytes` for a new outermost region: larger if it was, but for what the growth of the scope before added
    without need. In a capture what is there will do. */
-static amp_status ampi_scope_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
     int grown = s->n_outgrown != 0, replace = s->captured && bytes;
     int capturing = ampi_capture_id(ctx) != 0;
     if (bytes <= s->bytes && (capturing || (!grown && !replace))) return AMP_OK;
-    AMPI_REQUIRE(!capturing, ctx, AMP_ERR_CAPTURE,
-        "%s: the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before", where,
+    AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
+        "the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes));
     AMPI_TRY(ctx->b->may_wait(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
-    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, where, bytes));
+    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
     if (s->n_outgrown) AMPI_TRY(ctx->b->sync(ctx));
     while (s->n_outgrown)
         (void)ampi_do_free(ctx, s->outgrown[--s->n_outgrown]);
     return AMP_OK;
 }
-static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, int enabled) {
+static amp_status ampi_scope_outermost(amp_ctx *ctx, const amp_autocast_desc *d, int enabled) {
     ampi_scope *s = ctx->scope;
     size_t bytes, entries;
     ampi_scope_need(ctx, d, enabled, &bytes, &entries);
-    AMPI_REQUIRE(entries <= (size_t)-1 / sizeof *s->cached, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.entries %llu is too large", where, AMPI_ULL(entries));
-    AMPI_REQUIRE(bytes <= (size_t)-1 - 255u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.arena %llu is too large", where,
-        AMPI_ULL(bytes));
-    AMPI_TRY(ampi_scope_entries(ctx, where, entries));
-    AMPI_TRY(ampi_scope_arena(ctx, where, (size_t)ampi_round256(bytes)));
+    AMPI_CHECK(entries <= (size_t)-1 / sizeof *s->cached, "desc.entries %llu is too large", AMPI_ULL(entries));
+    AMPI_CHECK(bytes <= (size_t)-1 - 255u, "desc.arena %llu is too large", AMPI_ULL(bytes));
+    AMPI_TRY(ampi_scope_entries(ctx, entries));
+    AMPI_TRY(ampi_scope_arena(ctx, (size_t)ampi_round256(bytes)));
     s->fixed = d->arena != 0;
     s->entered = 1;
     s->low = s->kept = s->temps = 0;
@@ -6822,43 +6671,40 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const am
 }
 
 /* Opens a region; d has been checked. */
-static amp_status ampi_region_open(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, const ampi_region *r) {
+static amp_status ampi_region_open(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
     ampi_scope *s = ctx->scope;
     if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
-    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    AMPI_REQUIRE(s->depth < AMP_AUTOCAST_DEPTH, ctx, AMP_ERR_STAGE, "%s: %d regions are open already", where,
-        AMP_AUTOCAST_DEPTH);
-    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, where, d, r->enabled != 0));
+    AMPI_MEMORY(s);
+    AMPI_STAGE(s->depth < AMP_AUTOCAST_DEPTH, "%d regions are open already", AMP_AUTOCAST_DEPTH);
+    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, d, r->enabled != 0));
     s->region[s->depth] = *r;
     s->region[s->depth++].opened = ampi_scope_mark(ctx);
     return AMP_OK;
 }
 
-static amp_status ampi_check_autocast(amp_ctx *ctx, const char *where, const amp_autocast_desc *d) {
-    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), ctx, AMP_ERR_UNINIT,
-        "%s: desc.policy is not made by amp_policy_init", where);
-    AMPI_REQUIRE(d->low == AMP_AUTO || ampi_is_half(d->low), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d->low));
-    AMPI_REQUIRE(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d->pin));
-    AMPI_REQUIRE(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d->cache);
+static amp_status ampi_check_autocast(amp_ctx *ctx, const amp_autocast_desc *d) {
+    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), AMP_ERR_UNINIT,
+        "desc.policy is not made by amp_policy_init");
+    AMPI_CHECK(
+        d->low == AMP_AUTO || ampi_is_half(d->low), "desc.low is %s; f16 or bf16 is needed", amp_dtype_name(d->low));
+    AMPI_CHECK(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), "desc.pin is %s; f32, f16 or bf16 is needed",
+        amp_dtype_name(d->pin));
+    AMPI_CHECK(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, "desc.cache is %d; 1, AMP_NONE or 0 is needed",
+        (int)d->cache);
     return AMP_OK;
 }
 
 static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    static const char where[] = "amp_autocast_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
+        AMPI_CHECK_DESC(desc);
         d = *desc;
     }
-    AMPI_TRY(ampi_check_autocast(ctx, where, &d));
+    AMPI_TRY(ampi_check_autocast(ctx, &d));
     r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
-        return ampi_region_open(ctx, where, &d, &r); /* nothing happens, but it is closed like any other */
+        return ampi_region_open(ctx, &d, &r); /* nothing happens, but it is closed like any other */
     if (d.policy) {
         r.policy = *d.policy;
         r.low = d.policy->low;
@@ -6867,17 +6713,16 @@ static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *
     if (d.cache) r.cache = d.cache == 1;
     r.pin = d.disabled ? AMP_AUTO : d.pin; /* a nested region without a pin goes by the lists again */
     r.enabled = !d.disabled && (r.pin != AMP_AUTO || ampi_policy_mode(&r.policy) != AMPI_AS_IS);
-    return ampi_region_open(ctx, where, &d, &r);
+    return ampi_region_open(ctx, &d, &r);
 }
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    AMPI_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
+    AMP_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
 }
 
 static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     ampi_scope *s;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     s = ctx->scope;
-    AMPI_REQUIRE(s && s->depth, ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
+    AMPI_STAGE(s && s->depth, "no region is open");
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
         s->n_cached = 0;
@@ -6885,20 +6730,18 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     }
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMP_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
 
 static amp_status ampi_do_autocast_release(amp_ctx *ctx) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ctx->scope) return AMP_OK;
-    AMPI_REQUIRE(ctx->scope->depth == 0, ctx, AMP_ERR_STAGE, "amp_autocast_release: %llu regions are open",
-        AMPI_ULL(ctx->scope->depth));
+    AMPI_STAGE(ctx->scope->depth == 0, "%llu regions are open", AMPI_ULL(ctx->scope->depth));
     AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->sync(ctx));
     ampi_scope_destroy(ctx);
     return AMP_OK;
 }
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
-    AMPI_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
+    AMP_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
 }
 
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
@@ -6967,28 +6810,28 @@ static const amp_param_entry *ampi_find_weight(
 
 /* The arena is full: a larger one for what comes, while the copies that are made stay where they are. It would have
    held them, too: so the next scope, which may be captured, has room without a new one. */
-static amp_status ampi_scope_grow(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_grow(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    AMPI_REQUIRE(s && s->entered, ctx, AMP_ERR_STAGE,
-        "%s: a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
+    AMPI_STAGE(s && s->entered,
+        "a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
         "of the pinned dtype",
-        where, AMPI_ULL(bytes));
-    AMPI_REQUIRE(!s->fixed, ctx, AMP_ERR_NO_MEMORY,
-        "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
+        AMPI_ULL(bytes));
+    AMPI_REQUIRE(!s->fixed, AMP_ERR_NO_MEMORY,
+        "the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
         "(amp_autocast_desc.arena; 0: it grows)",
-        where, AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
-    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, ctx, AMP_ERR_NO_MEMORY,
-        "%s: the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
+        AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
+    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, AMP_ERR_NO_MEMORY,
+        "the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
         "are needed so far. Run a step before, or give amp_autocast_desc.arena",
-        where, AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
-    return ampi_scope_new_arena(ctx, where, 2 * (s->kept + s->temps + bytes));
+        AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
+    return ampi_scope_new_arena(ctx, 2 * (s->kept + s->temps + bytes));
 }
 /* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or
    region. */
-static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
+static amp_status ampi_scope_room(amp_ctx *ctx, size_t bytes, int cached, char **out) {
     ampi_scope *s = ctx->scope;
     bytes = (size_t)ampi_round256(bytes);
-    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, where, bytes));
+    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, bytes));
     if (ampi_capture_id(ctx)) s->captured = 1;
     *out = cached ? s->arena + s->low : s->arena + s->high - bytes;
     if (cached) {
@@ -7014,14 +6857,13 @@ static ampi_cached *ampi_cached_find(const ampi_scope *s, const ampi_cached *lik
     return NULL;
 }
 /* The entry of a weight's cast; one that is not valid has room for it and is to be filled. */
-static amp_status ampi_cached_entry(amp_ctx *ctx, const char *where, ampi_cached like, ampi_cached **entry) {
+static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached **entry) {
     ampi_scope *s = ctx->scope;
     ampi_cached *k = ampi_cached_find(s, &like);
     if (!k) {
-        AMPI_REQUIRE(s->n_cached < s->cap_cached, ctx, AMP_ERR_NO_MEMORY,
-            "%s: all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", where,
-            AMPI_ULL(s->cap_cached));
-        AMPI_TRY(ampi_scope_room(ctx, where, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
+        AMPI_REQUIRE(s->n_cached < s->cap_cached, AMP_ERR_NO_MEMORY,
+            "all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", AMPI_ULL(s->cap_cached));
+        AMPI_TRY(ampi_scope_room(ctx, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
         k = &s->cached[s->n_cached++];
         *k = like;
     }
@@ -7038,8 +6880,7 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
 }
 
 /* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
-static amp_status ampi_operand(
-    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
+static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -7066,14 +6907,14 @@ static amp_status ampi_operand(
         like.count = n;
         like.capture = ampi_capture_id(ctx);
         like.dtype = want;
-        AMPI_TRY(ampi_cached_entry(ctx, where, like, &k));
+        AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
         if (k->valid) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
     } else {
-        AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
+        AMPI_TRY(ampi_scope_room(ctx, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
     if (plan) return AMP_OK;
@@ -7084,8 +6925,7 @@ static amp_status ampi_operand(
 }
 
 /* The dtype that op's inputs are cast to here; AMP_AUTO: none. */
-static amp_status ampi_autocast_want(
-    amp_ctx *ctx, const char *where, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
+static amp_status ampi_autocast_want(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
     amp_op_class c = ampi_region_class(ctx, op, want);
     int f32 = 0, f16 = 0, bf16 = 0;
     size_t i;
@@ -7094,40 +6934,34 @@ static amp_status ampi_autocast_want(
         f16 |= in[i].data && in[i].dtype == AMP_F16;
         bf16 |= in[i].data && in[i].dtype == AMP_BF16;
     }
-    AMPI_REQUIRE(c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op),
-        amp_op_note(op));
+    AMPI_REQUIRE(c != AMP_CLASS_BANNED, AMP_ERR_UNSUPPORTED, "%s is banned here: %s", amp_op_name(op), amp_op_note(op));
     if (c != AMP_CLASS_WIDEST) return AMP_OK;
     if (f32) *want = AMP_F32;
-    AMPI_REQUIRE(f32 || !f16 || !bf16, ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider",
-        where, amp_op_name(op));
+    AMPI_REQUIRE(
+        f32 || !f16 || !bf16, AMP_ERR_UNSUPPORTED, "%s has f16 and bf16 inputs: neither is wider", amp_op_name(op));
     return AMP_OK;
 }
 
 static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    static const char where[] = "amp_autocast_input";
     amp_array made[8];
     amp_dtype want;
     size_t i;
     ampi_mark mark;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (n == 0) return AMP_OK;
-    AMPI_REQUIRE(in, ctx, AMP_ERR_INVALID_ARG, "%s: in is NULL", where);
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_REQUIRE(n <= 8, ctx, AMP_ERR_INVALID_ARG, "%s: n is %llu; at most 8 inputs", where, AMPI_ULL(n));
-    AMPI_REQUIRE(
-        op < AMP_OP_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: op is %lu: no such operation", where, (unsigned long)op);
+    AMPI_CHECK(in, "in is NULL");
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_CHECK(n <= 8, "n is %llu; at most 8 inputs", AMPI_ULL(n));
+    AMPI_CHECK(op < AMP_OP_COUNT, "op is %lu: no such operation", (unsigned long)op);
     for (i = 0; i < n; i++) {
         if (!in[i].data) continue;
-        AMPI_REQUIRE(in[i].count > 0, ctx, AMP_ERR_INVALID_ARG,
-            "%s: in[%llu].count is 0; the number of elements is needed", where, AMPI_ULL(i));
-        AMPI_REQUIRE(in[i].count <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG, "%s: in[%llu].count is too large", where,
-            AMPI_ULL(i));
-        AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
+        AMPI_CHECK(in[i].count > 0, "in[%llu].count is 0; the number of elements is needed", AMPI_ULL(i));
+        AMPI_CHECK(in[i].count <= (size_t)-1 / 8, "in[%llu].count is too large", AMPI_ULL(i));
+        AMPI_TRY(ampi_check_array(ctx, "in", in[i], in[i].count, 0));
     }
-    AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
+    AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, 0, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -7136,7 +6970,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     return AMP_OK;
 }
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
+    AMP_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
 }
 
 /* ==== >>front-fp8 ================================================================================================
@@ -7152,26 +6986,22 @@ struct amp_fp8 {
 };
 static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
 
-static amp_status ampi_fp8_format(amp_ctx *ctx, const char *where, const char *name, amp_dtype *t, amp_dtype usual) {
+static amp_status ampi_fp8_format(amp_ctx *ctx, const char *name, amp_dtype *t, amp_dtype usual) {
     if (*t == AMP_AUTO) *t = usual;
-    AMPI_REQUIRE(ampi_is_f8(*t), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is %s; an FP8 format is needed", where, name,
-        amp_dtype_name(*t));
+    AMPI_CHECK(ampi_is_f8(*t), "desc.%s is %s; an FP8 format is needed", name, amp_dtype_name(*t));
     return AMP_OK;
 }
 /* Defaults, and what may not be. */
-static amp_status ampi_fp8_rule(amp_ctx *ctx, const char *where, amp_fp8_desc *d) {
+static amp_status ampi_fp8_rule(amp_ctx *ctx, amp_fp8_desc *d) {
     if (!d->tensors) d->tensors = 3;
-    AMPI_REQUIRE(d->tensors <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.tensors is %lu, more than 65536", where,
-        (unsigned long)d->tensors);
-    AMPI_REQUIRE(d->history <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.history is %lu, more than 65536", where,
-        (unsigned long)d->history);
-    AMPI_REQUIRE(d->margin <= 6u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.margin is %lu; it must be in 0 .. 6", where,
-        (unsigned long)d->margin);
-    AMPI_REQUIRE(!d->flags, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
-    AMPI_TRY(ampi_fp8_format(ctx, where, "forward", &d->forward, AMP_F8E4M3));
-    AMPI_TRY(ampi_fp8_format(ctx, where, "backward", &d->backward, AMP_F8E5M2));
-    AMPI_REQUIRE(d->forward != AMP_F8E5M2 || d->backward != AMP_F8E5M2, ctx, AMP_ERR_UNSUPPORTED,
-        "%s: desc.forward and desc.backward are both f8e5m2: no hardware multiplies two of them", where);
+    AMPI_CHECK(d->tensors <= 65536u, "desc.tensors is %lu, more than 65536", (unsigned long)d->tensors);
+    AMPI_CHECK(d->history <= 65536u, "desc.history is %lu, more than 65536", (unsigned long)d->history);
+    AMPI_CHECK(d->margin <= 6u, "desc.margin is %lu; it must be in 0 .. 6", (unsigned long)d->margin);
+    AMPI_CHECK(!d->flags, "desc.flags is not 0");
+    AMPI_TRY(ampi_fp8_format(ctx, "forward", &d->forward, AMP_F8E4M3));
+    AMPI_TRY(ampi_fp8_format(ctx, "backward", &d->backward, AMP_F8E5M2));
+    AMPI_REQUIRE(d->forward != AMP_F8E5M2 || d->backward != AMP_F8E5M2, AMP_ERR_UNSUPPORTED,
+        "desc.forward and desc.backward are both f8e5m2: no hardware multiplies two of them");
     return AMP_OK;
 }
 /* Scales of 1, empty histories. */
@@ -7181,52 +7011,51 @@ static amp_status ampi_fp8_fill(amp_fp8 *f) {
     size_t i;
     amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
     amp_status st;
-    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "no host memory");
+    AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
     st = ctx->b->zero(ctx, f->states, f->words * 4);
     if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
     ampi_host_free(&ctx->host, s, bytes);
-    return st;
+    return ampi_settle(ctx, st);
 }
 static amp_status ampi_fp8_allocate(amp_fp8 *f) {
     size_t states = f->desc.tensors * (sizeof *f->states / 4);
     size_t each;
     void *mem = NULL;
+    amp_ctx *ctx = f->ctx;
     amp_status st;
-    AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states, f->ctx,
+    AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states,
         AMP_ERR_NO_MEMORY, "desc.tensors histories of desc.history numbers are too much");
     f->words = states + each;
-    AMPI_TRY(ampi_do_alloc(f->ctx, &mem, f->words * 4, "fp8"));
+    AMPI_TRY(ampi_do_alloc(ctx, &mem, f->words * 4, "fp8"));
     f->states = (amp_fp8_state *)mem;
     if (f->desc.history) f->history = (float *)mem + states;
     st = ampi_fp8_fill(f);
-    if (st != AMP_OK) (void)ampi_do_free(f->ctx, mem);
+    if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
     return st;
 }
 static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
-    static const char where[] = "amp_fp8_create";
     amp_fp8_desc d = AMP_ZERO;
     amp_fp8 *f;
     amp_status st;
-    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
-        "%s: header and implementation differ", where);
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
     if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
+        AMPI_CHECK_DESC(desc);
         d = *desc;
     }
-    AMPI_TRY(ampi_fp8_rule(ctx, where, &d));
-    AMPI_HAS(ctx, where, quantize);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_fp8_rule(ctx, &d));
+    AMPI_HAS(quantize);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     f = (amp_fp8 *)ampi_host_alloc(&ctx->host, sizeof *f);
-    AMPI_REQUIRE(f, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(f);
     f->ctx = ctx;
     f->desc = d;
     st = ampi_fp8_allocate(f);
     if (st != AMP_OK) {
         ampi_host_free(&ctx->host, f, sizeof *f);
-        return ampi_failed_in(ctx, where, st);
+        return st;
     }
     f->next = ctx->fp8s;
     ctx->fp8s = f;
@@ -7236,7 +7065,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
 AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_fp8_create", ampi_do_fp8_create(out, ctx, version, size, desc));
+    AMP_VERB(ctx, "amp_fp8_create", ampi_do_fp8_create(out, ctx, version, size, desc));
 }
 
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
@@ -7250,29 +7079,26 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
 }
 AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), "amp_fp8_destroy", ampi_do_fp8_destroy(f)); }
 
-static amp_status ampi_check_tensor(const amp_fp8 *f, const char *where, size_t i) {
-    AMPI_REQUIRE(i < f->desc.tensors, f->ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but there are %lu tensors", where,
-        AMPI_ULL(i), (unsigned long)f->desc.tensors);
+static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
+    amp_ctx *ctx = f->ctx;
+    AMPI_CHECK(
+        i < f->desc.tensors, "i is %llu, but there are %lu tensors", AMPI_ULL(i), (unsigned long)f->desc.tensors);
     return AMP_OK;
 }
 static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    static const char where[] = "amp_fp8_get";
-    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_ctx *ctx = f->ctx;
     amp_fp8_state s;
-    amp_status st;
-    if (!f) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_check_tensor(f, where, i));
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    st = ctx->b->copy(ctx, &s, f->states + i, sizeof s);
-    if (st != AMP_OK) return ampi_failed_in(ctx, where, st);
+    AMPI_TRY(ampi_check_tensor(f, i));
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ctx->b->copy(ctx, &s, f->states + i, sizeof s));
     out->scale = s.scale;
     out->amax = s.amax;
     out->largest = s.window;
     return AMP_OK;
 }
 AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    AMPI_VERB(ampi_fp8_ctx(f), "amp_fp8_get", ampi_do_fp8_get(f, i, out));
+    AMP_VERB(ampi_fp8_ctx(f), "amp_fp8_get", ampi_do_fp8_get(f, i, out));
 }
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
     return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
@@ -7289,47 +7115,43 @@ static amp_quantize_job ampi_fp8_job(const amp_fp8 *f, size_t i, amp_dtype t) {
     return j;
 }
 
-static amp_status ampi_check_quantized(amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t n) {
-    AMPI_TRY(ampi_check_array(ctx, where, name, a, n, 0));
-    AMPI_REQUIRE(!a.data || ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s; an FP8 format is needed",
-        where, name, amp_dtype_name(a.dtype));
+static amp_status ampi_check_quantized(amp_ctx *ctx, const char *name, amp_array a, size_t n) {
+    AMPI_TRY(ampi_check_array(ctx, name, a, n, 0));
+    AMPI_CHECK(!a.data || ampi_is_f8(a.dtype), "%s is %s; an FP8 format is needed", name, amp_dtype_name(a.dtype));
     return AMP_OK;
 }
-static amp_status ampi_check_source(amp_ctx *ctx, const char *where, const char *name, amp_array a) {
-    AMPI_REQUIRE(!ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s already; f32, f16 or bf16 is needed",
-        where, name, amp_dtype_name(a.dtype));
+static amp_status ampi_check_source(amp_ctx *ctx, const char *name, amp_array a) {
+    AMPI_CHECK(!ampi_is_f8(a.dtype), "%s is %s already; f32, f16 or bf16 is needed", name, amp_dtype_name(a.dtype));
     return AMP_OK;
 }
 /* Memory apart from each other: what is read, and one or two outputs. */
-static amp_status ampi_quantize_extents(amp_ctx *ctx, const char *where, const amp_quantize_job *j) {
+static amp_status ampi_quantize_extents(amp_ctx *ctx, const amp_quantize_job *j) {
     const size_t n = j->rows * j->cols;
     ampi_extent r[3];
     r[0] = ampi_extent_of("dst", j->dst, n, 0, 1);
     r[1] = ampi_extent_of("dst_t", j->dst_t, n, 0, 1);
     r[2] = ampi_extent_of("src", j->src, n, 1, 0);
-    return ampi_check_extents(ctx, where, r, 3);
+    return ampi_check_extents(ctx, r, 3);
 }
-static amp_status ampi_check_quantize(amp_ctx *ctx, const char *where, const amp_quantize_job *j, size_t *n) {
-    AMPI_REQUIRE(ampi_product(n, j->rows, j->cols) && *n <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG,
-        "%s: rows %llu by cols %llu is too large", where, AMPI_ULL(j->rows), AMPI_ULL(j->cols));
-    AMPI_TRY(ampi_check_array(ctx, where, "src", j->src, *n, 1));
-    AMPI_TRY(ampi_check_source(ctx, where, "src", j->src));
-    AMPI_TRY(ampi_check_quantized(ctx, where, "dst", j->dst, *n));
-    AMPI_TRY(ampi_check_quantized(ctx, where, "dst_t", j->dst_t, *n));
-    AMPI_REQUIRE(!*n || j->dst.data || j->dst_t.data, ctx, AMP_ERR_INVALID_ARG, "%s: dst and dst_t are NULL", where);
-    AMPI_REQUIRE(!j->dst.data || !j->dst_t.data || j->dst.dtype == j->dst_t.dtype, ctx, AMP_ERR_INVALID_ARG,
-        "%s: dst is %s and dst_t is %s; they must have one format", where, amp_dtype_name(j->dst.dtype),
+static amp_status ampi_check_quantize(amp_ctx *ctx, const amp_quantize_job *j, size_t *n) {
+    AMPI_CHECK(ampi_product(n, j->rows, j->cols) && *n <= (size_t)-1 / 8, "rows %llu by cols %llu is too large",
+        AMPI_ULL(j->rows), AMPI_ULL(j->cols));
+    AMPI_TRY(ampi_check_array(ctx, "src", j->src, *n, 1));
+    AMPI_TRY(ampi_check_source(ctx, "src", j->src));
+    AMPI_TRY(ampi_check_quantized(ctx, "dst", j->dst, *n));
+    AMPI_TRY(ampi_check_quantized(ctx, "dst_t", j->dst_t, *n));
+    AMPI_CHECK(!*n || j->dst.data || j->dst_t.data, "dst and dst_t are NULL");
+    AMPI_CHECK(!j->dst.data || !j->dst_t.data || j->dst.dtype == j->dst_t.dtype,
+        "dst is %s and dst_t is %s; they must have one format", amp_dtype_name(j->dst.dtype),
         amp_dtype_name(j->dst_t.dtype));
-    return ampi_quantize_extents(ctx, where, j);
+    return ampi_quantize_extents(ctx, j);
 }
 static amp_status ampi_do_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    static const char where[] = "amp_quantize";
-    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_ctx *ctx = f->ctx;
     amp_quantize_job j;
     size_t n;
-    if (!f) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_check_tensor(f, where, i));
+    AMPI_TRY(ampi_check_tensor(f, i));
     j = ampi_fp8_job(f, i, dst.data ? dst.dtype : dst_t.dtype);
     j.src = src;
     j.dst = dst;
@@ -7337,12 +7159,12 @@ static amp_status ampi_do_quantize(
     j.rows = rows;
     j.cols = cols;
     j.keep = keep != 0;
-    AMPI_TRY(ampi_check_quantize(ctx, where, &j, &n));
+    AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
     return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    AMPI_VERB(ampi_fp8_ctx(f), "amp_quantize", ampi_do_quantize(f, i, dst, dst_t, src, rows, cols, keep));
+    AMP_VERB(ampi_fp8_ctx(f), "amp_quantize", ampi_do_quantize(f, i, dst, dst_t, src, rows, cols, keep));
 }
 
 /* ==== >>front-products ===========================================================================================
@@ -7369,22 +7191,20 @@ static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, siz
     return a + b + cols;
 }
 
-static amp_status ampi_same_dtype(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
-    AMPI_REQUIRE(a.dtype == b.dtype, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is %s and %s is %s; they must have one dtype",
-        where, name_a, amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
+static amp_status ampi_same_dtype(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+    AMPI_REQUIRE(a.dtype == b.dtype, AMP_ERR_UNSUPPORTED, "%s is %s and %s is %s; they must have one dtype", name_a,
+        amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
     return AMP_OK;
 }
 /* The two factors of a product: FP8 formats may mix. */
-static amp_status ampi_same_factors(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+static amp_status ampi_same_factors(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
     if (ampi_is_f8(a.dtype) && ampi_is_f8(b.dtype)) return AMP_OK;
-    return ampi_same_dtype(ctx, where, name_a, a, name_b, b);
+    return ampi_same_dtype(ctx, name_a, a, name_b, b);
 }
 
-static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin) {
-    AMPI_REQUIRE(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), ctx, AMP_ERR_INVALID_ARG,
-        "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
+    AMPI_CHECK(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), "pin is %s; f32, f16 or bf16 is needed",
+        amp_dtype_name(pin));
     return AMP_OK;
 }
 
@@ -7406,27 +7226,25 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
     return *x->stride < x->cols || ampi_span(1, 0, batch, *x->stride, x->cols) > *x->ld;
 }
 
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, const ampi_matrix *x, size_t batch) {
+static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
     char full[16];
     size_t packed;
     if (*x->ld == 0) *x->ld = x->cols;
-    AMPI_REQUIRE(*x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(*x->ld),
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_REQUIRE(
-        ampi_product(&packed, x->rows, *x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
-    AMPI_REQUIRE(!x->output || *x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", where, x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
     if (*x->stride == 0)
         *x->stride = packed;
     else if (*x->stride == AMP_BROADCAST)
         *x->stride = 0;
-    AMPI_REQUIRE(!x->output || !ampi_batches_overlap(x, batch), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(*x->stride));
+    AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
+        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
     *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
-    AMPI_REQUIRE(*x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
     snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, where, full, x->array, *x->span, 1);
+    return ampi_check_array(ctx, full, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -7439,21 +7257,19 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
 }
 
 /* A job's numbers: defaults, and what can be checked without shapes. */
-static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, amp_gemm_job *j) {
+static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     const char *misplaced = ampi_misplaced_scale(j);
-    AMPI_REQUIRE(
-        (uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
-    AMPI_REQUIRE(!j->backward || !j->bias.data, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.bias is not supported with desc.backward", where);
-    AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", j->alpha_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", j->beta_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", j->scale_a));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", j->scale_b));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", j->scale_d));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", j->amax_d));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    AMPI_CHECK((uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, "desc.act is %d", (int)j->act);
+    AMPI_CHECK(!j->backward || !j->bias.data, "desc.bias is not supported with desc.backward");
+    AMPI_CHECK(!misplaced, "desc.%s is for FP8 only", misplaced);
+    AMPI_TRY(ampi_check_words(ctx, "desc.alpha_ptr", j->alpha_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.beta_ptr", j->beta_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_a", j->scale_a));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_b", j->scale_b));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_d", j->scale_d));
+    AMPI_TRY(ampi_check_words(ctx, "desc.amax_d", j->amax_d));
+    AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     j->batch = j->batch ? j->batch : 1;
     j->trans_a = j->trans_a != 0;
     j->trans_b = j->trans_b != 0;
@@ -7476,7 +7292,7 @@ static ampi_stored ampi_stored_as(size_t rows, size_t cols, uint32_t transposed)
 typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
 
 /* A job's matrices: leading dimensions and strides. */
-static amp_status ampi_gemm_shapes(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
+static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
     const size_t ldd = j->ldd ? j->ldd : j->n;
     ampi_matrix x[4] = {
@@ -7491,19 +7307,18 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, const char *where, amp_gemm_job
         if (!j->ldc) j->ldc = ldd;
         if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_REQUIRE(!j->dbias.data || (j->batch == 1 && ldd == j->n), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
+    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, where, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", j->bias, j->n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
-    return ampi_check_array(ctx, where, "desc.dbias", j->dbias, j->n, 0);
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
 }
 
 /* The job of a desc: what is there is right, and what is not read is not there. */
-static amp_status ampi_gemm_resolve(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
-    AMPI_TRY(ampi_gemm_numbers(ctx, where, j));
-    AMPI_TRY(ampi_gemm_shapes(ctx, where, j, span));
+static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
+    AMPI_TRY(ampi_gemm_numbers(ctx, j));
+    AMPI_TRY(ampi_gemm_shapes(ctx, j, span));
     if (j->backward && j->act == AMP_ACT_NONE) {
         j->backward = 0;
         j->aux.data = NULL;
@@ -7521,7 +7336,7 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 }
 
 /* Outputs may overlap nothing, but c may be d. */
-static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const ampi_spans *span) {
+static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_extent r[7];
     r[0] = ampi_extent_of("desc.d", j->d, span->d, 0, 1);
     r[1] = ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0);
@@ -7530,7 +7345,7 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_
     r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
     r[5] = ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward);
     r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
-    return ampi_check_extents(ctx, where, r, 7);
+    return ampi_check_extents(ctx, r, 7);
 }
 
 /* alpha is 0: a and b are not read, whatever they and the other factors are. */
@@ -7547,12 +7362,11 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
-static amp_status ampi_gemm_finish(
-    amp_ctx *ctx, const char *where, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
+static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
     if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
-    if (j->k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j->a, "desc.b", j->b));
-    if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j->c, "desc.d", j->d));
-    AMPI_TRY(ampi_gemm_overlaps(ctx, where, j, span));
+    if (j->k) AMPI_TRY(ampi_same_factors(ctx, "desc.a", j->a, "desc.b", j->b));
+    if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, "desc.c", j->c, "desc.d", j->d));
+    AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
     case AMPI_RUN: return ctx->b->gemm(ctx, j);
@@ -7564,27 +7378,36 @@ static amp_status ampi_gemm_finish(
 }
 
 /* A product whose operands and dtypes are all given. */
-static amp_status ampi_gemm(amp_ctx *ctx, const char *where, amp_gemm_desc *d, const ampi_goal *goal) {
+static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_desc *d, const ampi_goal *goal) {
     ampi_spans span;
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_gemm_resolve(ctx, where, d, &span));
-    return ampi_gemm_finish(ctx, where, d, &span, goal);
+    AMPI_HAS(gemm);
+    AMPI_TRY(ampi_gemm_resolve(ctx, d, &span));
+    return ampi_gemm_finish(ctx, d, &span, goal);
+}
+
+/* The same for a verb that is made of products: in its sentences the desc is amp_gemm's. */
+static amp_status ampi_gemm_inside(amp_ctx *ctx, amp_gemm_desc *d, const ampi_goal *goal) {
+    amp_status st;
+    ctx->inside = "amp_gemm: ";
+    st = ampi_gemm(ctx, d, goal);
+    ctx->inside = NULL;
+    return st;
 }
 
 /* ---- a product in a scope ---- */
 
 /* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class
    of op. */
-static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b,
-    amp_op_class *c, amp_dtype *want) {
-    AMPI_TRY(ampi_check_pin(ctx, where, pin));
+static amp_status ampi_wanted(
+    amp_ctx *ctx, amp_op op, amp_dtype pin, amp_array a, amp_array b, amp_op_class *c, amp_dtype *want) {
+    AMPI_TRY(ampi_check_pin(ctx, pin));
     *c = ampi_region_class(ctx, op, want);
     if (pin != AMP_AUTO) {
         *want = pin;
         return AMP_OK;
     }
-    AMPI_REQUIRE(*c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region",
-        where, amp_op_name(op));
+    AMPI_REQUIRE(
+        *c != AMP_CLASS_BANNED, AMP_ERR_UNSUPPORTED, "%s is banned by the policy of this region", amp_op_name(op));
     if (*want == AMP_AUTO && *c == AMP_CLASS_WIDEST && (a.dtype == AMP_F32 || b.dtype == AMP_F32)) *want = AMP_F32;
     return AMP_OK;
 }
@@ -7599,15 +7422,13 @@ static amp_dtype ampi_gemm_output(
 }
 
 /* The dtype of an automatic d is chosen, of an automatic aux follows it. */
-static amp_status ampi_gemm_choose(
-    amp_ctx *ctx, const char *where, amp_gemm_job *j, amp_op op, amp_op_class c, amp_dtype want) {
+static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp_op_class c, amp_dtype want) {
     float beta = 0;
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &beta, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     if (j->d.data && j->d.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(j->d_dtype, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        AMPI_REQUIRE(!ampi_nonzero(beta) || j->c.data, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
+        AMPI_CHECK(j->d_dtype, "desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned");
+        AMPI_CHECK(!ampi_nonzero(beta) || j->c.data,
+            "desc.d.dtype is auto, but with beta its contents are read: their dtype is needed");
         j->d.dtype = ampi_gemm_output(ctx, j, ampi_nonzero(beta), op, c, want);
     }
     if (j->aux.data && j->aux.dtype == AMP_AUTO) j->aux.dtype = j->d.dtype;
@@ -7615,7 +7436,7 @@ static amp_status ampi_gemm_choose(
 }
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
-static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
     const int plan = goal->kind == AMPI_EXPLAIN;
     amp_gemm_job j;
     amp_op op;
@@ -7624,56 +7445,51 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_ge
     ampi_spans span;
     ampi_mark mark;
     amp_status st;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_REQUIRE(
-        !(desc->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags has an unknown bit", where);
-    AMPI_HAS(ctx, where, gemm);
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(!(desc->flags & ~AMPI_GEMM_FLAGS), "desc.flags has an unknown bit");
+    AMPI_HAS(gemm);
     j = *desc;
     op = j.batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
-    AMPI_TRY(ampi_wanted(ctx, where, op, j.pin, j.a, j.b, &c, &want));
-    AMPI_TRY(ampi_gemm_choose(ctx, where, &j, op, c, want));
-    AMPI_TRY(ampi_gemm_resolve(ctx, where, &j, &span));
+    AMPI_TRY(ampi_wanted(ctx, op, j.pin, j.a, j.b, &c, &want));
+    AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
+    AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, where, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, where, j.b, span.b, want, plan, &j.b);
-    if (st == AMP_OK) st = ampi_gemm_finish(ctx, where, &j, &span, goal);
+    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 static amp_status ampi_do_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm", desc, &ampi_goal_run);
+    return ampi_gemm_scoped(ctx, desc, &ampi_goal_run);
 }
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
 }
 static amp_status ampi_do_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm_tune", desc, &ampi_goal_tune);
+    return ampi_gemm_scoped(ctx, desc, &ampi_goal_tune);
 }
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
 }
 static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    static const char where[] = "amp_gemm_explain";
     ampi_goal goal;
     amp_status st;
     char first;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(text && bytes, ctx, AMP_ERR_INVALID_ARG, "%s: text is NULL, or bytes is 0", where);
+    AMPI_CHECK(text && bytes, "text is NULL, or bytes is 0");
     goal.kind = AMPI_EXPLAIN;
     goal.text = text;
     goal.bytes = bytes;
     first = text[0];
     text[0] = 0;
-    st = ampi_gemm_scoped(ctx, where, desc, &goal);
+    st = ampi_gemm_scoped(ctx, desc, &goal);
     if (st != AMP_OK) text[0] = first;
     return st;
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
+    AMP_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
 
 /* ---- layers ---- */
@@ -7705,62 +7521,51 @@ static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *
 }
 
 /* Layers of a chain point to each other, and what one makes the next one reads. */
-static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+static amp_status ampi_check_before(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *b = l->before;
     if (!b) return AMP_OK;
-    AMPI_REQUIRE(!b->_begin && !b->_end, ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
-    AMPI_REQUIRE(b->after == l, ctx, AMP_ERR_INVALID_ARG,
-        "%s: before->after is not this layer: each must point to the other", where);
-    AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
-        "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
-        AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_REQUIRE((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where,
-        (int)b->act);
+    AMPI_REQUIRE(!b->_begin && !b->_end, AMP_ERR_UNINIT, "before is not zero-initialised");
+    AMPI_CHECK(b->after == l, "before->after is not this layer: each must point to the other");
+    AMPI_CHECK(ampi_chain_fits(b, l), "before makes [%llu,%llu], but this layer reads [%llu,%llu]", AMPI_ULL(b->rows),
+        AMPI_ULL(b->out), AMPI_ULL(l->rows), AMPI_ULL(l->in));
+    AMPI_CHECK((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, "before->act is %d", (int)b->act);
     return AMP_OK;
 }
-static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+static amp_status ampi_check_after(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *a = l->after;
     if (!a) return AMP_OK;
-    AMPI_REQUIRE(!a->_begin && !a->_end, ctx, AMP_ERR_UNINIT, "%s: after is not zero-initialised", where);
-    AMPI_REQUIRE(a->before == l, ctx, AMP_ERR_INVALID_ARG,
-        "%s: after->before is not this layer: each must point to the other", where);
-    AMPI_REQUIRE(ampi_chain_fits(l, a), ctx, AMP_ERR_INVALID_ARG,
-        "%s: after reads [%llu,%llu], but this layer makes [%llu,%llu]", where, AMPI_ULL(a->rows), AMPI_ULL(a->in),
-        AMPI_ULL(l->rows), AMPI_ULL(l->out));
+    AMPI_REQUIRE(!a->_begin && !a->_end, AMP_ERR_UNINIT, "after is not zero-initialised");
+    AMPI_CHECK(a->before == l, "after->before is not this layer: each must point to the other");
+    AMPI_CHECK(ampi_chain_fits(l, a), "after reads [%llu,%llu], but this layer makes [%llu,%llu]", AMPI_ULL(a->rows),
+        AMPI_ULL(a->in), AMPI_ULL(l->rows), AMPI_ULL(l->out));
     return AMP_OK;
 }
 
 /* What forward, backward and tuning check alike. */
-static amp_status ampi_check_linear(
-    amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, l);
-    AMPI_REQUIRE(
-        (uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
-    AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
-    AMPI_TRY(ampi_check_before(ctx, where, l));
-    AMPI_TRY(ampi_check_after(ctx, where, l));
-    AMPI_TRY(ampi_check_pin(ctx, where, l->pin));
-    AMPI_REQUIRE(l->in && l->out, ctx, AMP_ERR_INVALID_ARG, "%s: %s is 0", where, l->in ? "out" : "in");
+static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
+    AMPI_CHECK_DESC(l);
+    AMPI_CHECK((uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, "act is %d", (int)l->act);
+    AMPI_CHECK(!(l->flags & ~AMPI_GEMM_FLAGS), "flags has an unknown bit");
+    AMPI_TRY(ampi_check_before(ctx, l));
+    AMPI_TRY(ampi_check_after(ctx, l));
+    AMPI_TRY(ampi_check_pin(ctx, l->pin));
+    AMPI_CHECK(l->in && l->out, "%s is 0", l->in ? "out" : "in");
     memset(out, 0, sizeof *out);
     out->l = *l;
     out->goal = goal;
     out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
     out->nw = ampi_span(1, 0, l->out, l->in, l->in);
     out->ny = ampi_span(1, 0, l->rows, l->out, l->out);
-    AMPI_REQUIRE(out->nx != (size_t)-1 && out->nw != (size_t)-1 && out->ny != (size_t)-1, ctx, AMP_ERR_INVALID_ARG,
-        "%s: rows %llu, in %llu or out %llu is too large", where, AMPI_ULL(l->rows), AMPI_ULL(l->in), AMPI_ULL(l->out));
+    AMPI_CHECK(out->nx != (size_t)-1 && out->nw != (size_t)-1 && out->ny != (size_t)-1,
+        "rows %llu, in %llu or out %llu is too large", AMPI_ULL(l->rows), AMPI_ULL(l->in), AMPI_ULL(l->out));
     return AMP_OK;
 }
 
 /* an input left automatic has the dtype that the layer before gave its output */
-static amp_status ampi_from(
-    amp_ctx *ctx, const char *where, const char *name, amp_array *a, const amp_precision *from) {
+static amp_status ampi_from(amp_ctx *ctx, const char *name, amp_array *a, const amp_precision *from) {
     if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
-    AMPI_REQUIRE(
-        from, ctx, AMP_ERR_INVALID_ARG, "%s: %s.dtype is auto, but from is NULL: which layer made it?", where, name);
-    AMPI_REQUIRE(from->made, ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run",
-        where, name);
+    AMPI_CHECK(from, "%s.dtype is auto, but from is NULL: which layer made it?", name);
+    AMPI_REQUIRE(from->made, AMP_ERR_STAGE, "%s.dtype is auto, but the layer that from points to has not run", name);
     a->dtype = from->y;
     return AMP_OK;
 }
@@ -7792,13 +7597,13 @@ static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_c
 static amp_dtype ampi_fp8_dtype(const amp_linear_desc *l, size_t which) {
     return which < 2 ? l->fp8->desc.forward : l->fp8->desc.backward;
 }
-static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
-    AMPI_REQUIRE(l->fp8->ctx == ctx, ctx, AMP_ERR_INVALID_ARG, "%s: fp8 belongs to a different context", where);
-    AMPI_REQUIRE(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3, ctx, AMP_ERR_INVALID_ARG,
-        "%s: fp8_first is %llu, but fp8 has %lu tensors: three from there on are needed", where, AMPI_ULL(l->fp8_first),
+static amp_status ampi_check_fp8(amp_ctx *ctx, const amp_linear_desc *l) {
+    AMPI_CHECK(l->fp8->ctx == ctx, "fp8 belongs to a different context");
+    AMPI_CHECK(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3,
+        "fp8_first is %llu, but fp8 has %lu tensors: three from there on are needed", AMPI_ULL(l->fp8_first),
         (unsigned long)l->fp8->desc.tensors);
-    AMPI_TRY(ampi_check_source(ctx, where, "x", l->x));
-    return ampi_check_source(ctx, where, "w", l->w);
+    AMPI_TRY(ampi_check_source(ctx, "x", l->x));
+    return ampi_check_source(ctx, "w", l->w);
 }
 /* The FP8 copy of x, w or dy (number 0, 1 and 2 of the layer's tensors) in the scratch memory, from *at on. */
 static ampi_factor ampi_fp8_factor(const amp_linear_desc *l, size_t which, uint32_t transposed, size_t n, size_t *at) {
@@ -7810,7 +7615,7 @@ static ampi_factor ampi_fp8_factor(const amp_linear_desc *l, size_t which, uint3
     *at += (size_t)ampi_round256(n);
     return f;
 }
-static amp_status ampi_fp8_factors(amp_ctx *ctx, const char *where, ampi_layer *layer, uint32_t backward) {
+static amp_status ampi_fp8_factors(amp_ctx *ctx, ampi_layer *layer, uint32_t backward) {
     const amp_linear_desc *l = &layer->l;
     size_t at = 0;
     layer->fp8 = 1;
@@ -7820,15 +7625,13 @@ static amp_status ampi_fp8_factors(amp_ctx *ctx, const char *where, ampi_layer *
         layer->dy = ampi_fp8_factor(l, 2, 0, layer->ny, &at);
         layer->dy_by_rows = ampi_fp8_factor(l, 2, 1, layer->ny, &at);
     }
-    AMPI_REQUIRE(l->scratch && at <= l->scratch_bytes, ctx, AMP_ERR_INVALID_ARG,
-        "%s: scratch has %llu bytes, but the FP8 copies need %llu", where, AMPI_ULL(l->scratch ? l->scratch_bytes : 0),
-        AMPI_ULL(at));
-    AMPI_REQUIRE(
-        ((uintptr_t)l->scratch & 15u) == 0, ctx, AMP_ERR_INVALID_ARG, "%s: scratch is not aligned to 16 bytes", where);
+    AMPI_CHECK(l->scratch && at <= l->scratch_bytes, "scratch has %llu bytes, but the FP8 copies need %llu",
+        AMPI_ULL(l->scratch ? l->scratch_bytes : 0), AMPI_ULL(at));
+    AMPI_CHECK(((uintptr_t)l->scratch & 15u) == 0, "scratch is not aligned to 16 bytes");
     return AMP_OK;
 }
 /* Scratch is memory of its own. */
-static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_extents(amp_ctx *ctx, const ampi_layer *layer, int backward) {
     const amp_linear_desc *l = &layer->l;
     ampi_extent r[10];
     size_t n = 5;
@@ -7846,7 +7649,7 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_l
     } else {
         r[n++] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
     }
-    return ampi_check_extents(ctx, where, r, n);
+    return ampi_check_extents(ctx, r, n);
 }
 /* The cast of x, w or dy. */
 static amp_quantize_job ampi_fp8_cast(
@@ -7893,25 +7696,24 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
 }
 
 /* Forward's dtypes, from the layer before, the scope and pin. */
-static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer, amp_precision *made) {
+static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
     amp_op_class c;
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
-    AMPI_TRY(ampi_wanted(ctx, where, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &layer->want));
+    AMPI_TRY(ampi_from(ctx, "x", &l->x, l->from));
+    AMPI_TRY(ampi_wanted(ctx, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &layer->want));
     made->x = l->x.dtype;
     made->used = layer->want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : layer->want;
     made->made = 1;
     if (l->y.data && l->y.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(l->record, ctx, AMP_ERR_INVALID_ARG,
-            "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
+        AMPI_CHECK(l->record, "y.dtype is auto, but record is NULL: the choice must be returned");
         l->y.dtype = ampi_linear_output(ctx, layer, c, made->used);
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
     if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
-    AMPI_TRY(ampi_check_fp8(ctx, where, l));
+    AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
-    return ampi_fp8_factors(ctx, where, layer, 0);
+    return ampi_fp8_factors(ctx, layer, 0);
 }
 
 /* The factors of a product: a as it is or transposed, b likewise, on top of how they lie in memory. */
@@ -7924,17 +7726,16 @@ static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, 
     g->trans_b = trans_b ^ b.transposed;
 }
 
-static amp_status ampi_forward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
     layer->x = layer->w = ampi_plain_factor(l->x);
-    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
-    return layer->ny ? ampi_same_factors(ctx, where, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
-static amp_status ampi_forward_product(
-    amp_ctx *ctx, const char *where, const ampi_layer *layer, const ampi_goal *goal) {
+static amp_status ampi_forward_product(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
     ampi_put_factors(&g, layer->x, 0, layer->w, 1);
@@ -7946,21 +7747,21 @@ static amp_status ampi_forward_product(
     g.bias = ampi_bias(ctx, l->bias, layer->want);
     g.aux = l->aux;
     g.flags = l->flags;
-    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, goal));
+    return ampi_gemm_inside(ctx, &g, goal);
 }
 /* FP8: what can be refused comes before the casts, which move the scales. */
-static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, ampi_layer *layer) {
-    AMPI_TRY(ampi_forward_factors(ctx, where, layer));
+static amp_status ampi_forward_run(amp_ctx *ctx, ampi_layer *layer) {
+    AMPI_TRY(ampi_forward_factors(ctx, layer));
     if (layer->fp8 && layer->goal->kind == AMPI_RUN) {
-        AMPI_TRY(ampi_fp8_extents(ctx, where, layer, 0));
-        AMPI_TRY(ampi_forward_product(ctx, where, layer, &ampi_goal_check));
-        AMPI_TRY(ampi_failed_in(ctx, where, ampi_fp8_forward(ctx, layer)));
+        AMPI_TRY(ampi_fp8_extents(ctx, layer, 0));
+        AMPI_TRY(ampi_forward_product(ctx, layer, &ampi_goal_check));
+        AMPI_TRY(ampi_fp8_forward(ctx, layer));
     }
-    return ampi_forward_product(ctx, where, layer, layer->goal);
+    return ampi_forward_product(ctx, layer, layer->goal);
 }
 
 /* What the product would refuse, in the layer's own names. */
-static amp_status ampi_forward_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     ampi_extent r[5];
     r[0] = ampi_extent_of("y", l->y, layer->ny, 0, 1);
@@ -7968,25 +7769,25 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const char *where, const am
     r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
     r[3] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
     r[4] = ampi_extent_of("aux", l->aux, layer->ny, 0, 1);
-    return ampi_check_extents(ctx, where, r, 5);
+    return ampi_check_extents(ctx, r, 5);
 }
-static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     amp_precision made = AMP_ZERO;
     ampi_mark mark;
     amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
-    AMPI_TRY(ampi_forward_dtypes(ctx, where, &layer, &made));
-    AMPI_TRY(ampi_check_array(ctx, where, "x", layer.l.x, layer.nx, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "w", layer.l.w, layer.nw, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "bias", layer.l.bias, layer.l.out, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "y", layer.l.y, layer.ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "aux", layer.l.aux, layer.ny, 0));
-    AMPI_REQUIRE(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, ctx, AMP_ERR_INVALID_ARG,
-        "%s: aux is %s, but y is %s", where, amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
-    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, where, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, goal, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, &layer, &made));
+    AMPI_TRY(ampi_check_array(ctx, "x", layer.l.x, layer.nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, "w", layer.l.w, layer.nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, "aux", layer.l.aux, layer.ny, 0));
+    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, "aux is %s, but y is %s",
+        amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
+    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_forward_run(ctx, where, &layer);
+    st = ampi_forward_run(ctx, &layer);
     if (st == AMP_OK && desc->record) *desc->record = made;
     ampi_scope_pop(ctx, mark);
     return st;
@@ -7996,12 +7797,12 @@ static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear
 static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
-static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
     amp_linear_desc *l = &layer->l;
     const amp_precision *r = l->record;
     layer->want = l->pin;
     if (r) {
-        AMPI_REQUIRE(r->made, ctx, AMP_ERR_STAGE, "%s: record is empty: amp_linear_forward has not run", where);
+        AMPI_REQUIRE(r->made, AMP_ERR_STAGE, "record is empty: amp_linear_forward has not run");
         layer->want = r->used;
         if (l->x.dtype == AMP_AUTO) l->x.dtype = r->x;
         if (l->y.dtype == AMP_AUTO) l->y.dtype = r->y;
@@ -8009,13 +7810,13 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
         if (l->dy.dtype == AMP_AUTO) l->dy.dtype = r->y;
         if (l->dx.dtype == AMP_AUTO) l->dx.dtype = r->x;
     }
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
+    AMPI_TRY(ampi_from(ctx, "x", &l->x, l->from));
     if (!l->fp8) return AMP_OK;
     if (r && !ampi_is_f8(r->used)) return AMP_OK;
     if (!r && l->pin != AMP_AUTO) return AMP_OK;
-    AMPI_TRY(ampi_check_fp8(ctx, where, l));
-    AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
-    return ampi_fp8_factors(ctx, where, layer, 1);
+    AMPI_TRY(ampi_check_fp8(ctx, l));
+    AMPI_TRY(ampi_check_source(ctx, "dy", l->dy));
+    return ampi_fp8_factors(ctx, layer, 1);
 }
 
 /* What the layer before left for its derivative; data NULL: it has no act. */
@@ -8027,49 +7828,49 @@ static amp_array ampi_saved_before(const amp_linear_desc *l) {
     if (saved.dtype == AMP_AUTO && b->record) saved.dtype = b->record->y;
     return saved;
 }
-static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_check_backward_chain(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y",
-            ampi_saved_before(l), layer->nx, l->dx.data != NULL));
-    AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
-    AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
+        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y", ampi_saved_before(l),
+            layer->nx, l->dx.data != NULL));
+    AMPI_TRY(ampi_check_array(ctx, "before->dbias", b->dbias, l->in, 0));
+    AMPI_CHECK(l->dx.data, "dx is NULL, but before waits for it");
     return AMP_OK;
 }
-static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    AMPI_TRY(ampi_check_backward_chain(ctx, where, layer));
-    AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, layer->ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, layer->nx, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
+    AMPI_TRY(ampi_check_backward_chain(ctx, layer));
+    AMPI_TRY(ampi_check_array(ctx, "dy", l->dy, layer->ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, "dx", l->dx, layer->nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, "dw", l->dw, layer->nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, where, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
-    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
-    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
+        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, "w", l->w, layer->nw, 1));
+    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, "x", l->x, layer->nx, 1));
     return AMP_OK;
 }
 
 /* Factors as forward's product read them, and room for dy in that dtype. */
-static amp_status ampi_backward_factors(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
     layer->x = ampi_plain_factor(l->x);
     layer->w = ampi_plain_factor(l->w);
     layer->dy = ampi_plain_factor(l->dy);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
-            AMPI_TRY(ampi_scope_room(ctx, where, layer->ny * amp_dtype_size(layer->want), 0, &to));
+            AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
             layer->dy.array = amp_arrn(to, layer->want, layer->ny);
         }
     }
     layer->dy_by_rows = layer->dy;
-    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "w", layer->w.array));
-    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy.array, "x", layer->x.array));
+    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, "dy", layer->dy.array, "w", layer->w.array));
+    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, "dy", layer->dy.array, "x", layer->x.array));
     return AMP_OK;
 }
 /* Do the products read a cast of dy in one of their dtypes? */
@@ -8116,7 +7917,7 @@ static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, co
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
     g.flags = l->flags;
-    return ampi_gemm(ctx, "amp_gemm", &g, goal);
+    return ampi_gemm_inside(ctx, &g, goal);
 }
 
 /* dX[rows,in] = dY[rows,out] W[out,in], then through the act of the layer before */
@@ -8136,7 +7937,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
         g.aux = ampi_saved_before(l);
         if (!b->accumulate) g.dbias = b->dbias;
     }
-    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, goal));
+    AMPI_TRY(ampi_gemm_inside(ctx, &g, goal));
     if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
@@ -8168,14 +7969,14 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
     r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
     r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
-    return ampi_check_extents(ctx, "amp_linear_backward", r, 9);
+    return ampi_check_extents(ctx, r, 9);
 }
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
    gradients. */
 static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
     if (layer->goal->kind == AMPI_RUN) {
         AMPI_TRY(ampi_check_backward_extents(ctx, layer));
-        if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, "amp_linear_backward", layer, 1));
+        if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, layer, 1));
         AMPI_TRY(ampi_backward_products(ctx, layer, &ampi_goal_check));
         AMPI_TRY(ampi_gradient_before_act(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_backward(ctx, layer));
@@ -8183,93 +7984,89 @@ static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer)
     return ampi_backward_products(ctx, layer, layer->goal);
 }
 
-static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_backward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     ampi_mark mark;
     amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
-    AMPI_TRY(ampi_check_backward(ctx, where, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, goal, &layer));
+    AMPI_HAS(gemm);
+    AMPI_TRY(ampi_backward_dtypes(ctx, &layer));
+    AMPI_TRY(ampi_check_backward(ctx, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_backward_factors(ctx, where, &layer);
-    if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
+    st = ampi_backward_factors(ctx, &layer);
+    if (st == AMP_OK) st = ampi_backward_gradients(ctx, &layer);
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_forward", ampi_forward(ctx, "amp_linear_forward", desc, &ampi_goal_run));
+    AMP_VERB(ctx, "amp_linear_forward", ampi_forward(ctx, desc, &ampi_goal_run));
 }
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_backward", ampi_backward(ctx, "amp_linear_backward", desc, &ampi_goal_run));
+    AMP_VERB(ctx, "amp_linear_backward", ampi_backward(ctx, desc, &ampi_goal_run));
 }
 static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    static const char where[] = "amp_linear_tune";
     ampi_layer layer;
     amp_precision was = AMP_ZERO;
     amp_status st = AMP_OK;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, &ampi_goal_tune, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, &ampi_goal_tune, &layer));
     if (desc->record) was = *desc->record;
-    if (desc->y.data) st = ampi_forward(ctx, where, desc, &ampi_goal_tune);
-    if (st == AMP_OK && (desc->dx.data || desc->dw.data)) st = ampi_backward(ctx, where, desc, &ampi_goal_tune);
+    if (desc->y.data) st = ampi_forward(ctx, desc, &ampi_goal_tune);
+    if (st == AMP_OK && (desc->dx.data || desc->dw.data)) st = ampi_backward(ctx, desc, &ampi_goal_tune);
     if (st != AMP_OK && desc->record) *desc->record = was; /* forward wrote it before backward was refused */
     return st;
 }
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
+    AMP_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
 }
 
 /* ---- losses ---- */
 
 /* What can be checked without arrays. */
-static amp_status ampi_check_xent(amp_ctx *ctx, const char *where, const amp_xent_desc *d) {
-    AMPI_REQUIRE(d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is 0", where);
-    AMPI_REQUIRE(d->classes <= 0x7fffffffu, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is too large", where);
-    AMPI_REQUIRE(!d->ld || d->ld >= d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.ld is %llu, less than classes %llu",
-        where, AMPI_ULL(d->ld), AMPI_ULL(d->classes));
-    AMPI_REQUIRE(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d->smoothing);
-    AMPI_REQUIRE(!d->rows || d->labels || d->softmax, ctx, AMP_ERR_INVALID_ARG, "%s: desc.labels is NULL", where);
-    AMPI_REQUIRE(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)), ctx,
-        AMP_ERR_INVALID_ARG, "%s: desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0", where);
-    AMPI_REQUIRE(!d->rows || !d->loss || d->row_loss, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
-    return d->scaler ? ampi_check_scaler(ctx, where, d->scaler) : AMP_OK;
+static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
+    AMPI_CHECK(d->classes, "desc.classes is 0");
+    AMPI_CHECK(d->classes <= 0x7fffffffu, "desc.classes is too large");
+    AMPI_CHECK(!d->ld || d->ld >= d->classes, "desc.ld is %llu, less than classes %llu", AMPI_ULL(d->ld),
+        AMPI_ULL(d->classes));
+    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f,
+        "desc.smoothing is %g; it must be in [0, 1)", (double)d->smoothing);
+    AMPI_CHECK(!d->rows || d->labels || d->softmax, "desc.labels is NULL");
+    AMPI_CHECK(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
+        "desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(!d->rows || !d->loss || d->row_loss, "desc.row_loss is NULL, but desc.loss is made from it");
+    return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
-static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_xent_job *j) {
+static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
     ampi_extent r[5];
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
-    AMPI_REQUIRE(span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.rows is too large", where);
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", j->logits, span, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", j->dlogits, span, 0));
+    AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
+    AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
-    AMPI_REQUIRE(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
+    AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
+        "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
     r[0] = ampi_extent_of("desc.logits", j->logits, span, 1, 0);
     r[1] = ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0); /* of the size of a float */
     r[2] = ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1);
     r[3] = ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1);
     r[4] = ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1); /* 2: not compared with logits */
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.labels", j->labels));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.row_loss", j->row_loss));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.loss", j->loss));
-    return ampi_check_extents(ctx, where, r, 5);
+    AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
+    AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
+    AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
+    return ampi_check_extents(ctx, r, 5);
 }
 
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
-    static const char where[] = "amp_softmax_cross_entropy";
     amp_xent_job j = AMP_ZERO;
     size_t whole;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_TRY(ampi_check_xent(ctx, where, desc));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "factor", &j.factor, desc->factor, 1.0f));
-    AMPI_REQUIRE(amp_is_finite(j.factor), ctx, AMP_ERR_INVALID_ARG, "%s: desc.factor is not finite", where);
+    AMPI_CHECK_DESC(desc);
+    AMPI_TRY(ampi_check_xent(ctx, desc));
+    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j.factor, desc->factor, 1.0f));
+    AMPI_CHECK(amp_is_finite(j.factor), "desc.factor is not finite");
     j.rows = desc->rows;
     j.classes = desc->classes;
     j.ld = desc->ld ? desc->ld : desc->classes;
@@ -8282,18 +8079,18 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
     j.smoothing = desc->smoothing;
     j.softmax = desc->softmax != 0;
     j.sum = desc->sum || desc->softmax;
-    AMPI_TRY(ampi_from(ctx, where, "desc.logits", &j.logits, desc->from));
+    AMPI_TRY(ampi_from(ctx, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
         j.padding = j.ld - j.classes;
     }
-    AMPI_TRY(ampi_check_logits(ctx, where, &j));
+    AMPI_TRY(ampi_check_logits(ctx, &j));
     if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
-    AMPI_HAS(ctx, where, xent);
+    AMPI_HAS(xent);
     return ctx->b->xent(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
-    AMPI_VERB(ctx, "amp_softmax_cross_entropy", ampi_do_softmax_cross_entropy(ctx, desc));
+    AMP_VERB(ctx, "amp_softmax_cross_entropy", ampi_do_softmax_cross_entropy(ctx, desc));
 }
 
 /* ==== >>front-plan ===============================================================================================
@@ -8351,11 +8148,9 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
    Snapshots and dropout.   tests: tests/test_memory.c */
 
 static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    static const char where[] = "amp_snapshot_take";
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    if (scaler) AMPI_TRY(ampi_check_scaler(ctx, where, scaler));
+    AMPI_CHECK(out, "out is NULL");
+    if (scaler) AMPI_TRY(ampi_check_scaler(ctx, scaler));
     r = ampi_region_now(ctx);
     memset(out, 0, sizeof *out);
     out->policy = r.policy;
@@ -8369,7 +8164,7 @@ static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const a
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    AMPI_VERB(ctx, "amp_snapshot_take", ampi_do_snapshot_take(ctx, out, rng, scaler));
+    AMP_VERB(ctx, "amp_snapshot_take", ampi_do_snapshot_take(ctx, out, rng, scaler));
 }
 
 /* is a scaler of the context still in this iteration? Their numbers are never used twice. */
@@ -8380,51 +8175,47 @@ static int ampi_iteration_lasts(const amp_ctx *ctx, uint64_t iteration) {
     return 0;
 }
 static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(snapshot, ctx, AMP_ERR_INVALID_ARG, "%s: snapshot is NULL", where);
-    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, ctx, AMP_ERR_UNINIT,
-        "%s: snapshot is not made by amp_snapshot_take", where);
-    AMPI_REQUIRE(snapshot->weights == ctx->weights, ctx, AMP_ERR_STAGE,
-        "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
-    AMPI_REQUIRE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration), ctx, AMP_ERR_STAGE,
-        "%s: the loss scale has been updated since the snapshot, or its scaler destroyed", where);
+    AMPI_CHECK(snapshot, "snapshot is NULL");
+    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, AMP_ERR_UNINIT,
+        "snapshot is not made by amp_snapshot_take");
+    AMPI_STAGE(snapshot->weights == ctx->weights,
+        "weights have changed since the snapshot: the recomputed forward would not be the same");
+    AMPI_STAGE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration),
+        "the loss scale has been updated since the snapshot, or its scaler destroyed");
     memset(&r, 0, sizeof r);
     r.policy = snapshot->policy;
     r.low = snapshot->low;
     r.pin = snapshot->pin;
     r.enabled = snapshot->enabled;
     r.cache = snapshot->cache;
-    AMPI_TRY(ampi_region_open(ctx, where, &d, &r));
+    AMPI_TRY(ampi_region_open(ctx, &d, &r));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    AMPI_VERB(ctx, "amp_snapshot_begin", ampi_do_snapshot_begin(ctx, rng, snapshot));
+    AMP_VERB(ctx, "amp_snapshot_begin", ampi_do_snapshot_begin(ctx, rng, snapshot));
 }
 
 static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    static const char where[] = "amp_dropout";
     amp_dropout_job j = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_REQUIRE(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.p is %g; it must be in [0, 1]", where, (double)desc->p);
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, "desc.p is %g; it must be in [0, 1]",
+        (double)desc->p);
     j.count = desc->count;
     j.x = desc->x;
     j.y = desc->y;
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
     j.rng = desc->rng;
     j.p = desc->p;
-    AMPI_TRY(ampi_check_map(ctx, where, "desc.y", j.y, "desc.x", j.x, j.count));
+    AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
-    AMPI_HAS(ctx, where, dropout);
+    AMPI_HAS(dropout);
     return ctx->b->dropout(ctx, &j);
 }
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    AMPI_VERB(ctx, "amp_dropout", ampi_do_dropout(ctx, desc));
+    AMP_VERB(ctx, "amp_dropout", ampi_do_dropout(ctx, desc));
 }
 
 /* ==== >>front-state ==============================================================================================
@@ -8453,9 +8244,9 @@ static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reas
 #  define AMPI_PATH 4096
 typedef struct ampi_replacement {
     amp_ctx *ctx;
-    const char *where, *given; /* the path as it was given */
-    FILE *f;                   /* open on `temporary` */
-    unsigned mode;             /* of the file that will be replaced; 0: there is none */
+    const char *given; /* the path as it was given */
+    FILE *f;           /* open on `temporary` */
+    unsigned mode;     /* of the file that will be replaced; 0: there is none */
     int32_t _pad;
     char path[AMPI_PATH];      /* of that file */
     char temporary[AMPI_PATH]; /* beside it */
@@ -8527,6 +8318,7 @@ static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
 }
 /* Follows symbolic links, as fopen does, also to a file that is not there yet. */
 static amp_status ampi_follow_links(ampi_replacement *r) {
+    amp_ctx *ctx = r->ctx;
     char to[AMPI_PATH];
     int depth;
     for (depth = 0; depth < 40; depth++) {
@@ -8534,12 +8326,11 @@ static amp_status ampi_follow_links(ampi_replacement *r) {
         size_t dir;
         if (n < 0) return AMP_OK; /* not a link; what else may be wrong shows later */
         dir = to[0] == '/' ? 0 : ampi_base_of(r->path);
-        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, r->ctx, AMP_ERR_IO, "%s: %s: a symbolic link is too long",
-            r->where, r->given);
+        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, AMP_ERR_IO, "%s: a symbolic link is too long", r->given);
         memcpy(r->path + dir, to, (size_t)n);
         r->path[dir + (size_t)n] = 0;
     }
-    return amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: 40 symbolic links in a row", r->where, r->given);
+    return amp_fail(ctx, AMP_ERR_IO, "%s: 40 symbolic links in a row", r->given);
 }
 static const char *ampi_kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "directory";
@@ -8547,16 +8338,15 @@ static const char *ampi_kind_of(mode_t mode) {
     return S_ISCHR(mode) || S_ISBLK(mode) ? "device" : "special file";
 }
 /* a regular file, or none: then *mode is 0 */
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     struct stat s;
     *mode = 0;
     if (stat(path, &s) != 0) {
-        AMPI_REQUIRE(errno == ENOENT, ctx, AMP_ERR_IO, "%s: %s: %s", where, given, ampi_reason());
+        AMPI_REQUIRE(errno == ENOENT, AMP_ERR_IO, "%s: %s", given, ampi_reason());
         return AMP_OK;
     }
-    AMPI_REQUIRE(S_ISREG(s.st_mode), ctx, AMP_ERR_IO, "%s: %s: it is a %s, but a regular file is needed", where, given,
-        ampi_kind_of(s.st_mode));
+    AMPI_REQUIRE(
+        S_ISREG(s.st_mode), AMP_ERR_IO, "%s: it is a %s, but a regular file is needed", given, ampi_kind_of(s.st_mode));
     *mode = (unsigned)s.st_mode & 07777u;
     return AMP_OK;
 }
@@ -8580,7 +8370,7 @@ static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
     fd = open(name, O_RDWR);
     if (fd < 0) return;
     if (ampi_lock_file(fd) && ampi_is_named(fd, name) && remove(name) == 0)
-        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
+        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: removed; a writer that died had left it", name);
     (void)close(fd);
 }
 static void ampi_remove_dead(const ampi_replacement *r) {
@@ -8600,7 +8390,7 @@ static void ampi_remove_dead(const ampi_replacement *r) {
 
 static amp_status ampi_prepare_place(ampi_replacement *r) {
     AMPI_TRY(ampi_follow_links(r));
-    AMPI_TRY(ampi_check_kind(r->ctx, r->where, r->given, r->path, &r->mode));
+    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->mode));
     ampi_remove_dead(r);
     return AMP_OK;
 }
@@ -8641,10 +8431,8 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     (void)ctx;
-    (void)where;
     (void)given;
     (void)path;
     *mode = 0;
@@ -8669,46 +8457,44 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  endif
 
-static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *where, const char *path) {
+static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *path) {
     uint64_t attempt;
     r->ctx = ctx;
-    r->where = where;
     r->given = path;
     r->f = NULL;
     r->mode = 0;
-    AMPI_REQUIRE(strlen(path) < AMPI_PATH, ctx, AMP_ERR_IO, "%s: %.100s...: the path is too long", where, path);
+    AMPI_REQUIRE(strlen(path) < AMPI_PATH, AMP_ERR_IO, "%.100s...: the path is too long", path);
     memcpy(r->path, path, strlen(path) + 1);
     AMPI_TRY(ampi_prepare_place(r));
     for (attempt = 0; attempt < 100; attempt++) {
-        AMPI_REQUIRE(ampi_temporary_name(r, ampi_process(), attempt), ctx, AMP_ERR_IO,
-            "%s: %.100s...: the path is too long", where, path);
+        AMPI_REQUIRE(
+            ampi_temporary_name(r, ampi_process(), attempt), AMP_ERR_IO, "%.100s...: the path is too long", path);
         if (ampi_open_temporary(r)) return AMP_OK;
         if (errno != EEXIST) break;
     }
-    return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created: %s", where, path, ampi_reason());
+    return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be created: %s", path, ampi_reason());
 }
 static amp_status ampi_replacement_put(ampi_replacement *r, const void *data, size_t n) {
+    amp_ctx *ctx = r->ctx;
     errno = 0;
-    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, r->ctx, AMP_ERR_IO, "%s: %s: write failed: %s", r->where, r->given,
-        ampi_reason());
+    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, AMP_ERR_IO, "%s: write failed: %s", r->given, ampi_reason());
     return AMP_OK;
 }
 /* st: of what was written. The new file takes its place if all went well, and is removed if not. */
 static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     errno = 0;
     if (st == AMP_OK && !ampi_flush(r->f))
-        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: flushing it to disk failed: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: flushing it to disk failed: %s", r->given, ampi_reason());
     if (st != AMP_OK)
         (void)fclose(r->f);
     else if (!ampi_take_place(r))
-        st = amp_fail(
-            r->ctx, AMP_ERR_IO, "%s: %s: the new file cannot take its place: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: the new file cannot take its place: %s", r->given, ampi_reason());
     if (st != AMP_OK) (void)remove(r->temporary);
     return st;
 }
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     ampi_replacement r;
-    AMPI_TRY(ampi_replacement_begin(&r, ctx, where, path));
+    AMPI_TRY(ampi_replacement_begin(&r, ctx, path));
     return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
 }
 
@@ -8793,7 +8579,7 @@ typedef struct ampi_section {
 #  define AMPI_STATE_VERSION 2u
 typedef struct ampi_file { /* being written or read */
     amp_ctx *ctx;
-    const char *path, *where;
+    const char *path;
     ampi_replacement *to; /* writing */
     FILE *f;              /* reading */
     uint8_t *buffer;      /* host memory, of buffer_bytes: pieces to write, or all that was read */
@@ -8960,14 +8746,15 @@ static int ampi_is_sealed(ampi_file *f) {
 __attribute__((format(printf, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
+    amp_ctx *ctx = f->ctx;
     char what[200];
     va_list va;
     va_start(va, format);
     ampi_message(what, sizeof what, format, va);
     va_end(va);
-    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
-        "%s: %s: its checksum does not match: the file is truncated or damaged (%s)", f->where, f->path, what);
-    return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
+    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), AMP_ERR_FORMAT,
+        "%s: its checksum does not match: the file is truncated or damaged (%s)", f->path, what);
+    return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
 /* the state that a scaler gets from its section */
@@ -9058,7 +8845,7 @@ static amp_status ampi_read_raw(ampi_file *f, void *data, size_t n) {
     errno = 0;
     if (fread(data, 1, n, f->f) == n) return AMP_OK;
     if (!ferror(f->f)) return ampi_bad_file(f, "the file is truncated");
-    return amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: read failed: %s", f->where, f->path, ampi_reason());
+    return amp_fail(f->ctx, AMP_ERR_IO, "%s: read failed: %s", f->path, ampi_reason());
 }
 static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces that are still in the caches to add up */
     uint8_t *b = (uint8_t *)data;
@@ -9208,65 +8995,60 @@ static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
 static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
     return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
 }
-static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st) {
+static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
-    AMPI_CHECK_DESC(ctx, where, st);
-    AMPI_REQUIRE(path && *path, ctx, AMP_ERR_INVALID_ARG, "%s: path is %s", where, path ? "empty" : "NULL");
-    AMPI_REQUIRE(!st->flags, ctx, AMP_ERR_INVALID_ARG, "%s: state.flags is not 0", where);
-    AMPI_REQUIRE(!st->n_params || st->params, ctx, AMP_ERR_INVALID_ARG, "%s: state.params is NULL", where);
-    AMPI_REQUIRE(!st->n_scalers || st->scalers, ctx, AMP_ERR_INVALID_ARG, "%s: state.scalers is NULL", where);
-    AMPI_REQUIRE(!st->user_bytes || st->user, ctx, AMP_ERR_INVALID_ARG, "%s: state.user is NULL", where);
+    AMPI_CHECK_DESC(st);
+    AMPI_CHECK(path && *path, "path is %s", path ? "empty" : "NULL");
+    AMPI_CHECK(!st->flags, "state.flags is not 0");
+    AMPI_CHECK(!st->n_params || st->params, "state.params is NULL");
+    AMPI_CHECK(!st->n_scalers || st->scalers, "state.scalers is NULL");
+    AMPI_CHECK(!st->user_bytes || st->user, "state.user is NULL");
     for (i = 0; i < st->n_params; i++) {
-        AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
-        AMPI_REQUIRE(ampi_may_travel(st->params[i]), ctx, AMP_ERR_STAGE,
-            "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_params(ctx, st->params[i]));
+        AMPI_STAGE(ampi_may_travel(st->params[i]), "parameter set %llu is inside an accumulation window", AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
         if (!st->scalers[i]) continue;
-        AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
-        AMPI_REQUIRE(!st->scalers[i]->checked, ctx, AMP_ERR_STAGE,
-            "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_scaler(ctx, st->scalers[i]));
+        AMPI_STAGE(!st->scalers[i]->checked, "scaler %llu is between a check and amp_scaler_update", AMPI_ULL(i));
     }
-    AMPI_REQUIRE(!st->n_fp8 || st->fp8, ctx, AMP_ERR_INVALID_ARG, "%s: state.fp8 is NULL", where);
+    AMPI_CHECK(!st->n_fp8 || st->fp8, "state.fp8 is NULL");
     for (i = 0; i < st->n_fp8; i++)
-        AMPI_REQUIRE(st->fp8[i] && st->fp8[i]->ctx == ctx, ctx, AMP_ERR_INVALID_ARG,
-            "%s: state.fp8[%llu] is NULL, or belongs to a different context", where, AMPI_ULL(i));
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+        AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
+            AMPI_ULL(i));
+    return ctx->b->may_wait(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
+    amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_alloc(&f->ctx->host, buffer_bytes);
-    AMPI_REQUIRE(f->buffer, f->ctx, AMP_ERR_NO_MEMORY, "%s: %llu bytes of host memory are needed", f->where,
-        AMPI_ULL(buffer_bytes));
+    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, buffer_bytes);
+    AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
-static ampi_file ampi_file_of(amp_ctx *ctx, const char *where, const char *path) {
+static ampi_file ampi_file_of(amp_ctx *ctx, const char *path) {
     ampi_file f;
     memset(&f, 0, sizeof f);
     f.ctx = ctx;
     f.path = path;
-    f.where = where;
     return f;
 }
 
 static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_save";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     ampi_replacement to;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
     f.to = &to;
-    st = ampi_replacement_begin(&to, ctx, where, path);
+    st = ampi_replacement_begin(&to, ctx, path);
     if (st == AMP_OK) st = ampi_replacement_end(&to, ampi_state_write(&f, state));
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
+    AMP_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
 }
 
 static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
@@ -9281,26 +9063,25 @@ static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
     amp_ctx *ctx = f->ctx;
     char reason[160];
     amp_status st;
-    size_t i;
+    size_t i, n;
     AMPI_TRY(ampi_state_read(f, state));
     st = ampi_state_apply(f, state);
     for (i = 0; i < state->n_params; i++)
         ampi_weights_changed(ctx, state->params[i]);
     if (st != AMP_OK) { /* the device failed, not the file */
-        snprintf(reason, sizeof reason, "%.159s", ctx->error);
-        return amp_fail(ctx, st, "%s: %s: state undefined, load it again: %s", f->where, f->path, reason);
+        n = ampi_name_verb(ctx, reason, sizeof reason);
+        snprintf(reason, sizeof reason, "%.159s", strlen(ctx->error) > n ? ctx->error + n : "");
+        return amp_fail(ctx, st, "%s: state undefined, load it again: %s", f->path, reason);
     }
     return AMP_OK;
 }
 
 static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_load";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
-    AMPI_TRY(ampi_check_kind(ctx, where, path, path, &mode));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
+    AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
     errno = 0;
@@ -9308,13 +9089,13 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     if (f.f)
         st = ampi_state_load(&f, state);
     else
-        st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, ampi_reason());
+        st = amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, ampi_reason());
     if (f.f) (void)fclose(f.f);
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
+    AMP_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
 }
 
 #else
@@ -9322,15 +9103,15 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
         (void)path; \
         (void)state; \
-        return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
+        AMP_VERB(ctx, #name, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "built with AMP_NO_STDIO")); \
     }
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #  undef AMPI_X
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     (void)data;
     (void)bytes;
-    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s: built with AMP_NO_STDIO", where, path);
+    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: built with AMP_NO_STDIO", path);
 }
 #endif /* AMP_NO_STDIO */
 
@@ -9498,24 +9279,21 @@ AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) {
 }
 
 static amp_status ampi_do_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    static const char where[] = "amp_policy_edit";
     amp_op_class old;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE(ampi_is_op(op), ctx, AMP_ERR_INVALID_ARG, "%s: op is %llu: no such operation", where, AMPI_ULL(op));
-    AMPI_REQUIRE((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, ctx, AMP_ERR_INVALID_ARG, "%s: c is %d: no such class",
-        where, (int)c);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(ampi_is_op(op), "op is %llu: no such operation", AMPI_ULL(op));
+    AMPI_CHECK((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, "c is %d: no such class", (int)c);
     old = amp_policy_class(policy, op);
     if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED)
-        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was banned: %s", where, amp_op_name(op), amp_op_note(op));
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s was banned: %s", amp_op_name(op), amp_op_note(op));
     if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE))
-        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was in FP32 and may now overflow or lose accuracy in %s", where,
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s was in FP32 and may now overflow or lose accuracy in %s",
             amp_op_name(op), amp_dtype_name(policy->low));
     policy->edits[op] = ampi_letters[c];
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    AMPI_VERB(ctx, "amp_policy_edit", ampi_do_policy_edit(ctx, policy, op, c));
+    AMP_VERB(ctx, "amp_policy_edit", ampi_do_policy_edit(ctx, policy, op, c));
 }
 
 AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
@@ -9537,7 +9315,6 @@ static int ampi_is_in(const amp_op *list, size_t n, amp_op op) {
 }
 static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    static const char where[] = "amp_policy_custom";
     const amp_op *list = white ? white : black;
     const char *name = white ? "white" : "black";
     char inside = white ? 'L' : 'F';
@@ -9545,33 +9322,28 @@ static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const 
     size_t n = white ? n_white : n_black, i;
     amp_policy p;
     amp_op op;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE(!white || !black, ctx, AMP_ERR_INVALID_ARG,
-        "%s: both lists are given; exactly one of white and black is needed", where);
-    AMPI_REQUIRE(
-        list, ctx, AMP_ERR_INVALID_ARG, "%s: no list is given; exactly one of white and black is needed", where);
-    AMPI_REQUIRE(n > 0, ctx, AMP_ERR_INVALID_ARG, "%s: n_%s is 0", where, name);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(!white || !black, "both lists are given; exactly one of white and black is needed");
+    AMPI_CHECK(list, "no list is given; exactly one of white and black is needed");
+    AMPI_CHECK(n > 0, "n_%s is 0", name);
     if (dtype == AMP_AUTO) dtype = AMP_F16;
-    AMPI_REQUIRE(ampi_is_half(dtype), ctx, AMP_ERR_INVALID_ARG, "%s: dtype is %s; f16 or bf16 is needed", where,
-        amp_dtype_name(dtype));
+    AMPI_CHECK(ampi_is_half(dtype), "dtype is %s; f16 or bf16 is needed", amp_dtype_name(dtype));
     for (i = 0; i < n; i++)
-        AMPI_REQUIRE(ampi_is_op(list[i]), ctx, AMP_ERR_INVALID_ARG, "%s: %s[%llu] is %llu: no such operation", where,
-            name, AMPI_ULL(i), AMPI_ULL(list[i]));
+        AMPI_CHECK(ampi_is_op(list[i]), "%s[%llu] is %llu: no such operation", name, AMPI_ULL(i), AMPI_ULL(list[i]));
     ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
     for (op = 1; op < (amp_op)AMP_OP_COUNT; op++) {
         int in = ampi_is_in(list, n, op);
         p.edits[op] = in ? inside : outside;
         if (!in && !white && amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32)
-            amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where,
-                amp_op_name(op), amp_dtype_name(dtype));
+            amp_log_event(ctx, AMP_LOG_WARNING, "%s is left out of the black list: it will run in %s", amp_op_name(op),
+                amp_dtype_name(dtype));
     }
     *policy = p;
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    AMPI_VERB(ctx, "amp_policy_custom", ampi_do_policy_custom(ctx, policy, white, n_white, black, n_black, dtype));
+    AMP_VERB(ctx, "amp_policy_custom", ampi_do_policy_custom(ctx, policy, white, n_white, black, n_black, dtype));
 }
 
 /* ==== >>cpu ======================================================================================================
@@ -10658,13 +10430,10 @@ static void ampi_parallel(
 }
 #endif
 
-/* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise
-   exceptions that the caller traps. */
+/* ampi_parallel, for a backend function's last line. */
 static amp_status ampi_run(
     ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_parallel(c, tasks, work < 1e9 ? (size_t)work : (size_t)1000000000, fn, arg);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
@@ -10717,9 +10486,9 @@ static double ampi_sum_end_of(ampi_sum *s) {
 static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
-    if (bytes + 512 < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: %llu bytes", AMPI_ULL(bytes));
+    AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
     raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
-    if (!raw) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", AMPI_ULL(bytes));
+    AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
@@ -10958,7 +10727,6 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *s, amp_finite_report *out) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_finite_job j;
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
@@ -10972,7 +10740,6 @@ static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_
         }
     if (s && !s->no_check) s->found |= j.found;
     if (out) *out = j.r;
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -11176,7 +10943,6 @@ static void ampi_quantize_end(const ampi_quantize_run *q) {
     }
 }
 static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_quantize_run q;
     memset(&q, 0, sizeof q);
     q.c = ampi_cpu_of(ctx);
@@ -11189,7 +10955,6 @@ static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
     q.by = amp_fp8_begin(j);
     ampi_quantize_pass(&q, 1);
     if (j->history && !j->keep) ampi_quantize_end(&q);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -11303,20 +11068,16 @@ static void ampi_sum_partials(const amp_param_table *table, amp_totals *t, ampi_
     t->sum = ampi_sum_end_of(&s);
 }
 static amp_status ampi_cpu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_step_job j = ampi_step_of(ctx);
     j.sum = job;
     j.inv = amp_sum_factor(job);
     ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_sum_task, &j);
     ampi_sum_partials(&job->table, job->table.totals, j.c->work);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_conclude(job, job->sum.table.totals);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
@@ -11594,10 +11355,8 @@ static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_clip_task, &j);
 }
 static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_scaler_next(s);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -12145,7 +11904,6 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_xent_work j = AMP_ZERO;
     size_t counted = 0, r, n;
     j.c = ampi_cpu_of(ctx);
@@ -12163,7 +11921,6 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 

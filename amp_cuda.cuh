@@ -79,6 +79,7 @@
               GPU; products of BF16 use cuBLASLt from sm_80.
    TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
               to CUDA, its failures); the generated code by tests/ptx.sh. Not yet on a GPU (make check-gpu).
+   HISTORY    As amp.h, with which it is released. This file is made from src/ by make headers: change it there.
 */
 #ifndef AMP_CUDA_CUH
 #define AMP_CUDA_CUH
@@ -257,7 +258,8 @@ static_assert(sizeof(amp_f8e4m3) == 1 && sizeof(amp_f8e5m2) == 1 && sizeof(float
 static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 
 /* ==== >>device ======================================================================================================
-   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
+   Building blocks of the kernels: eight elements at a time between memory, registers and float bits.
+   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
 /* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
    __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to
@@ -622,8 +624,8 @@ AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t 
     for (k = 0; k < 8u; k++)
         if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
 }
-AMPI_K void ampi_k_load8(
-    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+/* The first m of eight elements to float bits, and zeros. */
+AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     ampi_k_raw r;
     if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
         if (t == AMP_F32)
@@ -639,8 +641,8 @@ AMPI_K void ampi_k_load8(
     ampi_k_widen8(x, &r, t);
 }
 
-AMPI_K void ampi_k_store8(
-    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+/* The first m of eight patterns to memory. */
+AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     if (!wide && ampi_k_has_words(t, m)) {
         ampi_k_store_words(x, p, i);
     } else if ((!wide || m < 8u) && t == AMP_F32) {
@@ -673,6 +675,9 @@ AMPI_K void ampi_k_store8(
         *(ampi_k_u2 *)((char *)p + i) = a;
     }
 }
+
+/* ---- rounding eight floats to patterns, to nearest and stochastically, and the random numbers for that ----
+   tests: tests/test_formats.c, tests/test_arrays.c, tests/test_layouts.c */
 
 /* A float below 32,768 to a half, stochastically: in steps of the half, |x| is q + F; F's 32 bits are added to r, whose
    carry goes into q. All of it is exact; see ampi_rounded. */
@@ -832,8 +837,8 @@ AMPI_K void ampi_k_random8(uint32_t r[8], const ampi_k_keys *keys, uint64_t stre
         r[k] = w[k];
 }
 
-/* Sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS of them, which take parts in
-   turns. */
+/* ---- sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS, which take turns ----
+   tests: tests/test_step.c, tests/test_products.c */
 #define AMPI_TEAM  32u
 #define AMPI_TEAMS (AMP_BLOCK / AMPI_TEAM)
 typedef struct ampi_k_room { /* in shared memory */
@@ -875,8 +880,7 @@ AMPI_K double ampi_k_join(const double *lane, uint32_t n) {
         sum = amp_dadd(sum, AMP_SHUFFLE(sum, k));
     return sum;
 }
-/* From the lanes of all teams, complete but for a barrier, to the sum of each one's part: thread i has that of team
-   i. */
+/* From the lanes of all teams, complete but for a barrier, to the sum of each part: thread i has that of team i. */
 AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     uint32_t team = threadIdx.x / AMPI_TEAM;
     float sum;
@@ -947,7 +951,7 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, ampi_k_room 
 }
 
 /* ==== >>device-arrays ============================================================================================
-   Arrays: casts, finite checks, histograms.
+   Kernels over arrays: casts, finite checks and unscaling, histograms.
    tests: tests/test_arrays.c, tests/test_formats.c */
 
 #define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
@@ -1141,7 +1145,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ---- */
+/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
+   tests: tests/test_fp8.c */
 
 /* Blocks that have seen a tensor: the last one to finish ends the cast. The ticket wraps to 0. */
 AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
@@ -1270,7 +1275,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 }
 
 /* ==== >>device-step ==============================================================================================
-   Sums of gradients, updates, clipping. tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
+   Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
+   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
 /* Where a chunk of a parameter set lies. */
 AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
@@ -1287,8 +1293,8 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
    the parts q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
 #define AMPI_CUTS            4u
 #define AMPI_CUTS_OF(spread) ((spread) ? AMP_PARTS : AMPI_CUTS)
-typedef struct
-    ampi_k_inspect_state { /* of the blocks of a launch; the last leaves zeros in `found` and `ticket` again */
+/* Of the blocks of a launch; the last leaves zeros in `found` and `ticket` again. */
+typedef struct ampi_k_inspect_state {
     ampi_k_finite_sums found;
     uint64_t serial; /* of copies of records, ever growing */
     uint32_t ticket, _pad;
@@ -1327,8 +1333,8 @@ AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, i
             lane[8u * t + k] = sum[k];
         return;
     }
-    for (q = t; !again && n == AMP_PART && q < n;
-        q += AMP_LANES) { /* not aligned: neighbours to neighbouring threads */
+    /* not aligned: neighbours to neighbouring threads */
+    for (q = t; !again && n == AMP_PART && q < n; q += AMP_LANES) {
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             x[k] = ampi_load_pattern(g->data, (amp_dtype)type, g->base + at + q + AMPI_TEAM * k);
@@ -1682,7 +1688,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
-/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
+/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit; then
+   accumulation and clipping   tests: tests/test_step.c, tests/test_layouts.c, tests/test_report.c ---- */
 
 /* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
 #define AMPI_PIECE 16384u
@@ -2318,7 +2325,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
 }
 
 /* ==== >>device-losses ============================================================================================
-   Cross-entropy, dropout. tests: tests/test_products.c */
+   Cross-entropy, a block per row of logits; dropout.
+   tests: tests/test_products.c, tests/test_memory.c */
 
 struct ampi_k_logits { /* of one row */
     const void *x;
@@ -2341,8 +2349,9 @@ struct ampi_k_floats {
     }
 };
 
+/* How many rows count. */
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
     AMP_SHARED(uint32_t, count, 1);
     uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
@@ -2632,7 +2641,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 /* ==== >>device-products ==========================================================================================
-   The plain product, epilogues, column sums. tests: tests/test_products.c, tests/test_product_table.c */
+   The plain product, epilogues, column sums.
+   tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
 
 /* The plain product, for AMP_GEMM_ORDERED and for what cuBLASLt does not take: any dtypes, layouts, alignment, k = 0.
    Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE
@@ -2972,7 +2982,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
-   apart ---- */
+   apart.   tests: tests/test_products.c ---- */
 #define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
@@ -3196,7 +3206,9 @@ typedef struct ampi_cu_plan {
 } ampi_cu_plan;
 
 typedef struct ampi_cuda {
+    amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
+    int here, away, back; /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
     cudaStream_t stream;
     cublasLtHandle_t cublas;
@@ -3219,13 +3231,7 @@ typedef struct ampi_cuda {
     ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cuda;
 
-typedef struct ampi_cu_call { /* one call of a backend function */
-    amp_ctx *ctx;
-    ampi_cuda *c;
-    const char *verb; /* for messages */
-    int back;         /* the thread's device before, or -1 */
-} ampi_cu_call;
-
+static ampi_cuda *ampi_cu_self(amp_ctx *ctx) { return (ampi_cuda *)amp_ctx_self(ctx); }
 /* NULL for a context of a different backend: only ours keeps its name in its own state, at this place. */
 static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
     const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
@@ -3271,13 +3277,13 @@ static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
     return AMP_ERR_CUDA;
 }
 
-static amp_status ampi_cu_fail(const ampi_cu_call *k, const char *call, cudaError_t e) {
-    amp_status s = ampi_cu_kind(e, k->c->stream);
-    k->c->error.code = (int32_t)e;
-    k->c->error.library = AMP_CUDA_RUNTIME;
-    k->c->error.call = call;
-    if (s == AMP_ERR_DEAD) k->c->dead = 1;
-    return amp_fail(k->ctx, s, "%s: %s: %s (%s)", k->verb, call, cudaGetErrorName(e), cudaGetErrorString(e));
+static amp_status ampi_cu_fail(ampi_cuda *c, const char *call, cudaError_t e) {
+    amp_status s = ampi_cu_kind(e, c->stream);
+    c->error.code = (int32_t)e;
+    c->error.library = AMP_CUDA_RUNTIME;
+    c->error.call = call;
+    if (s == AMP_ERR_DEAD) c->dead = 1;
+    return amp_fail(c->ctx, s, "%s: %s (%s)", call, cudaGetErrorName(e), cudaGetErrorString(e));
 }
 
 static const char *ampi_cu_cublas_name(cublasStatus_t e) {
@@ -3294,84 +3300,85 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
-static amp_status ampi_cu_fail_cublas(const ampi_cu_call *k, const char *call, cublasStatus_t e) {
+static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
     amp_status s = e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
     cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, k->c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    k->c->error.code = (int32_t)e;
-    k->c->error.library = AMP_CUDA_CUBLASLT;
-    k->c->error.call = call;
-    if (s == AMP_ERR_DEAD) k->c->dead = 1;
-    return amp_fail(k->ctx, s, "%s: %s: %s (%d)", k->verb, call, ampi_cu_cublas_name(e), (int)e);
+    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
+    c->error.code = (int32_t)e;
+    c->error.library = AMP_CUDA_CUBLASLT;
+    c->error.call = call;
+    if (s == AMP_ERR_DEAD) c->dead = 1;
+    return amp_fail(c->ctx, s, "%s: %s (%d)", call, ampi_cu_cublas_name(e), (int)e);
 }
 
-static amp_status ampi_cu_enter(ampi_cu_call *k, amp_ctx *ctx, const char *verb) {
-    int now = 0;
+/* Before anything that works on the device: it becomes the thread's, until the verb ends. */
+static amp_status ampi_cu_here(ampi_cuda *c) {
     cudaError_t e;
-    k->ctx = ctx;
-    k->c = (ampi_cuda *)amp_ctx_self(ctx);
-    k->verb = verb;
-    k->back = -1;
-    if (k->c->dead)
-        return amp_fail(
-            ctx, AMP_ERR_DEAD, "%s: the device is in a sticky error state since %s failed", verb, k->c->error.call);
-    e = cudaGetDevice(&now);
-    if (e != cudaSuccess) return ampi_cu_fail(k, "cudaGetDevice", e);
-    if (now != k->c->device) {
-        e = cudaSetDevice(k->c->device);
-        k->back = now;
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
-    }
+    if (c->dead)
+        return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
+    if (c->here) return AMP_OK;
+    e = cudaGetDevice(&c->back);
+    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaGetDevice", e);
+    c->away = c->back != c->device;
+    if (c->away) e = cudaSetDevice(c->device);
+    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
+    c->here = 1;
     return AMP_OK;
 }
-
-static amp_status ampi_cu_leave(const ampi_cu_call *k, amp_status s) {
-    cudaError_t e = k->back >= 0 ? cudaSetDevice(k->back) : cudaSuccess;
+static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
+    ampi_cuda *c = ampi_cu_self(ctx);
+    cudaError_t e = c->away ? cudaSetDevice(c->back) : cudaSuccess;
+    c->here = c->away = 0;
     if (e == cudaSuccess) return s;
-    if (s == AMP_OK) s = ampi_cu_fail(k, "cudaSetDevice", e);
-    (void)cudaSetDevice(k->back); /* once more: the thread wants its device back */
+    if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
+    (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
     (void)cudaGetLastError();
     return s;
 }
 
-static amp_status ampi_cu_capture(const ampi_cu_call *k, int *capturing) {
+static amp_status ampi_cu_capture(ampi_cuda *c, int *capturing) {
     cudaStreamCaptureStatus st = cudaStreamCaptureStatusNone;
-    cudaError_t e = cudaStreamIsCapturing(k->c->stream, &st);
+    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
+    e = cudaStreamIsCapturing(c->stream, &st);
     if (e == cudaErrorStreamCaptureImplicit) { /* the legacy stream, while a blocking stream is being captured */
         (void)cudaGetLastError();
         e = cudaSuccess;
         st = cudaStreamCaptureStatusActive;
     }
     *capturing = st != cudaStreamCaptureStatusNone;
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamIsCapturing", e);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaStreamIsCapturing", e);
 }
 
-static amp_status ampi_cu_wait(const ampi_cu_call *k) {
-    cudaError_t e = cudaStreamSynchronize(k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamSynchronize", e);
+static amp_status ampi_cu_wait(ampi_cuda *c) {
+    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
+    e = cudaStreamSynchronize(c->stream);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaStreamSynchronize", e);
 }
 
 /* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
    ours. */
-static amp_status ampi_cu_launched(const ampi_cu_call *k, const char *call) {
+static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
     cudaError_t e = cudaPeekAtLastError();
     int capturing = 0;
     amp_status s;
-    if (ampi_cu_sticky(e)) return ampi_cu_fail(k, call, e);
-    if (!(k->c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
-    s = ampi_cu_capture(k, &capturing);
-    return s != AMP_OK || capturing ? s : ampi_cu_wait(k);
+    if (ampi_cu_sticky(e)) return ampi_cu_fail(c, call, e);
+    if (!(c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
+    s = ampi_cu_capture(c, &capturing);
+    return s != AMP_OK || capturing ? s : ampi_cu_wait(c);
 }
 
 template <class... P, class... A>
-static amp_status ampi_cu_launch(const ampi_cu_call *k, unsigned grid, void (*kernel)(P...), A... args) {
+static amp_status ampi_cu_launch(ampi_cuda *c, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
     cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
     config.blockDim = dim3(AMP_BLOCK);
-    config.stream = k->c->stream;
+    config.stream = c->stream;
     e = cudaLaunchKernelEx(&config, kernel, args...);
-    return e == cudaSuccess ? ampi_cu_launched(k, "cudaLaunchKernelEx") : ampi_cu_fail(k, "cudaLaunchKernelEx", e);
+    return e == cudaSuccess ? ampi_cu_launched(c, "cudaLaunchKernelEx") : ampi_cu_fail(c, "cudaLaunchKernelEx", e);
 }
 
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
@@ -3409,13 +3416,10 @@ template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
 static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
-    ampi_cu_call k;
     int capturing = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "query");
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing)
-        s = amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_capture(ampi_cu_self(ctx), &capturing));
+    if (!capturing) return AMP_OK;
+    return amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
 }
 
 /* Never 0 in a capture. */
@@ -3487,93 +3491,64 @@ static void ampi_cu_free_deferred(ampi_cuda *c) {
 }
 
 static amp_status ampi_cu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     const char *call = "";
     int capturing = 0;
     cudaError_t e;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_alloc");
-    *out = NULL;
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing)
-        s = amp_fail(ctx, AMP_ERR_CAPTURE, "amp_alloc: the context's stream is being captured");
-    if (s == AMP_OK) {
-        ampi_cu_free_deferred(k.c);
-        e = ampi_cu_take(k.c, out, bytes, &call);
-        if (e != cudaSuccess && k.c->allocator.alloc_fn)
-            s = amp_fail(
-                ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", (unsigned long long)bytes);
-        else if (e != cudaSuccess)
-            s = ampi_cu_fail(&k, call, e);
-    }
-    s = ampi_cu_leave(&k, s);
-    if (s != AMP_OK) {
-        ampi_cu_give(k.c, *out, bytes);
-        *out = NULL;
-    }
-    return s;
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    if (capturing) return amp_fail(ctx, AMP_ERR_CAPTURE, "the context's stream is being captured");
+    ampi_cu_free_deferred(c);
+    e = ampi_cu_take(c, out, bytes, &call);
+    if (e == cudaSuccess) return AMP_OK;
+    if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
+    return amp_fail(ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
 }
 
 static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     int capturing = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_free");
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
+    (void)ampi_cu_capture(c, &capturing);
     if (!capturing) {
-        ampi_cu_free_deferred(k.c);
-        ampi_cu_give(k.c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
-    } else if (k.c->n_deferred < AMPI_CU_DEFERRED) {
-        k.c->deferred[k.c->n_deferred].p = p;
-        k.c->deferred[k.c->n_deferred++].bytes = bytes;
+        ampi_cu_free_deferred(c);
+        ampi_cu_give(c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
+    } else if (c->n_deferred < AMPI_CU_DEFERRED) {
+        c->deferred[c->n_deferred].p = p;
+        c->deferred[c->n_deferred++].bytes = bytes;
     } else {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_free: too much was freed inside a capture: %llu bytes are lost",
-            (unsigned long long)bytes);
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "too much was freed inside a capture: %llu bytes are lost", AMPI_ULL(bytes));
     }
-    (void)ampi_cu_leave(&k, s);
 }
 
-static amp_status ampi_cu_move(const ampi_cu_call *k, void *dst, const void *src, size_t bytes) {
-    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemcpyAsync", e);
+static amp_status ampi_cu_move(ampi_cuda *c, void *dst, const void *src, size_t bytes) {
+    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
+    e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, c->stream);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaMemcpyAsync", e);
 }
-
-static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy");
-    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
-    if (s == AMP_OK) s = ampi_cu_wait(&k);
-    return ampi_cu_leave(&k, s);
-}
-
 static amp_status ampi_cu_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy_async");
-    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
-    return ampi_cu_leave(&k, s);
+    return ampi_cu_move(ampi_cu_self(ctx), dst, src, bytes);
+}
+static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    AMPI_TRY(ampi_cu_copy_async(ctx, dst, src, bytes));
+    return ampi_cu_wait(ampi_cu_self(ctx));
 }
 
-static amp_status ampi_cu_clear(const ampi_cu_call *k, void *dst, size_t bytes) {
-    cudaError_t e = cudaMemsetAsync(dst, 0, bytes, k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemsetAsync", e);
+static amp_status ampi_cu_clear(ampi_cuda *c, void *dst, size_t bytes) {
+    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
+    e = cudaMemsetAsync(dst, 0, bytes, c->stream);
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaMemsetAsync", e);
 }
-
 static amp_status ampi_cu_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_zero");
-    if (s == AMP_OK) s = ampi_cu_clear(&k, dst, bytes);
-    return ampi_cu_leave(&k, s);
+    return ampi_cu_clear(ampi_cu_self(ctx), dst, bytes);
 }
-
-static amp_status ampi_cu_sync(amp_ctx *ctx) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_sync");
-    if (s == AMP_OK) s = ampi_cu_wait(&k);
-    return ampi_cu_leave(&k, s);
-}
+static amp_status ampi_cu_sync(amp_ctx *ctx) { return ampi_cu_wait(ampi_cu_self(ctx)); }
 
 /* One member of the scratch block to its place in the page-locked mirror, and wait. */
-static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, const void *scratch, size_t bytes) {
-    cudaError_t e = cudaMemcpyAsync(mirror, scratch, bytes, cudaMemcpyDeviceToHost, k->c->stream);
-    return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
+static amp_status ampi_cu_read_scratch(ampi_cuda *c, void *mirror, const void *scratch, size_t bytes) {
+    AMPI_TRY(ampi_cu_move(c, mirror, scratch, bytes));
+    return ampi_cu_wait(c);
 }
 
 /* ==== >>cuda-arrays ==================================================================================================
@@ -3598,34 +3573,26 @@ static void ampi_cu_body(
 }
 
 static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_cast");
-    if (s == AMP_OK && dst.dtype == src.dtype) {
-        cudaError_t e = dst.data == src.data
-            ? cudaSuccess
-            : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDefault, k.c->stream);
-        if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaMemcpyAsync", e);
-    } else if (s == AMP_OK && n > 0) {
-        ampi_k_cast_args a;
-        memset(&a, 0, sizeof a);
-        a.dst = dst.data;
-        a.src = src.data;
-        a.dst_type = dst.dtype;
-        a.src_type = src.dtype;
-        a.n = n;
-        if (desc) {
-            a.how = desc->rounding;
-            a.saturate = desc->saturate != 0;
-            a.seed = desc->seed;
-            a.stream = desc->stream;
-            a.offset = desc->offset;
-            a.keys = ampi_k_keys_of(a.seed);
-        }
-        ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
-        s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
-    }
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    ampi_k_cast_args a;
+    AMPI_TRY(ampi_cu_here(c));
+    if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
+    if (dst.dtype == src.dtype) return ampi_cu_move(c, dst.data, src.data, n * amp_dtype_size(dst.dtype));
+    memset(&a, 0, sizeof a);
+    a.dst = dst.data;
+    a.src = src.data;
+    a.dst_type = dst.dtype;
+    a.src_type = src.dtype;
+    a.n = n;
+    a.how = desc->rounding;
+    a.saturate = desc->saturate != 0;
+    a.seed = desc->seed;
+    a.stream = desc->stream;
+    a.offset = desc->offset;
+    a.keys = ampi_k_keys_of(a.seed);
+    ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
+    return ampi_cu_launch(
+        c, ampi_cu_grid_of(c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
 }
 
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
@@ -3661,49 +3628,46 @@ static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_arra
 
 static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *unscale, amp_finite_report *host) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_list list;
     size_t next = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, unscale ? "amp_unscale" : "amp_all_finite");
-    ampi_k_finite_sums *sums = host ? &k.c->scratch->finite : NULL;
+    ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK && host) s = ampi_cu_clear(&k, sums, sizeof *sums);
-    while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums);
-    if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k, &k.c->mirror->finite, sums, sizeof *sums);
-    if (s == AMP_OK && host) ampi_cu_finite_report(&k.c->mirror->finite, arrays, host);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_here(c));
+    if (host) AMPI_TRY(ampi_cu_clear(c, sums, sizeof *sums));
+    while (ampi_cu_list(&list, dst, arrays, n, &next))
+        AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums));
+    if (!host) return AMP_OK;
+    AMPI_TRY(ampi_cu_read_scratch(c, &c->mirror->finite, sums, sizeof *sums));
+    ampi_cu_finite_report(&c->mirror->finite, arrays, host);
+    return AMP_OK;
 }
 
 static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *host) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_list list;
     size_t next = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_histogram_count");
-    ampi_k_histogram_bins *m = &k.c->mirror->histogram, *counted = &k.c->scratch->histogram;
+    ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK) s = ampi_cu_clear(&k, counted, sizeof *counted);
-    while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted);
-    if (s == AMP_OK) s = ampi_cu_read_scratch(&k, m, counted, sizeof *counted);
-    if (s == AMP_OK) {
-        memset(host, 0, sizeof *host);
-        host->total = m->bins[0];
-        host->zero = m->bins[1];
-        host->inf = m->bins[2];
-        host->nan = m->bins[3];
-        memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
-        host->amax = ampi_float(m->amax);
-    }
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_clear(c, counted, sizeof *counted));
+    while (ampi_cu_list(&list, NULL, arrays, n, &next))
+        AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted));
+    AMPI_TRY(ampi_cu_read_scratch(c, m, counted, sizeof *counted));
+    memset(host, 0, sizeof *host);
+    host->total = m->bins[0];
+    host->zero = m->bins[1];
+    host->inf = m->bins[2];
+    host->nan = m->bins[3];
+    memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
+    host->amax = ampi_float(m->amax);
+    return AMP_OK;
 }
 
 /* Rows of this many elements, one after another, may be taken by 8. */
 static int ampi_cu_rows_wide(const amp_array *x, size_t cols) {
     return !x->data || (cols % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
 }
-static amp_status ampi_cu_quantize_pass(
-    const ampi_cu_call *k, const amp_quantize_job *j, uint32_t write, uint32_t see) {
+static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j, uint32_t write, uint32_t see) {
     const int turn = write && j->dst_t.data != NULL;
     ampi_k_quantize_args a;
     const size_t cols = turn ? j->cols : 8u; /* else one row */
@@ -3716,19 +3680,17 @@ static amp_status ampi_cu_quantize_pass(
     a.wide_t = ampi_cu_rows_wide(&j->dst_t, j->rows);
     if (turn) {
         tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
-        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
+        return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
     }
     tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
-    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize, tiles), ampi_k_quantize, a);
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_quantize, tiles), ampi_k_quantize, a);
 }
 /* Current scaling reads the tensor twice, in two launches. */
 static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     const int first = !j->history && !j->keep;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_quantize");
-    if (s == AMP_OK && first) s = ampi_cu_quantize_pass(&k, j, 0, 1);
-    if (s == AMP_OK) s = ampi_cu_quantize_pass(&k, j, 1, !first && !j->keep);
-    return ampi_cu_leave(&k, s);
+    if (first) AMPI_TRY(ampi_cu_quantize_pass(c, j, 0, 1));
+    return ampi_cu_quantize_pass(c, j, 1, !first && !j->keep);
 }
 
 /* ==== >>cuda-step ====================================================================================================
@@ -3740,58 +3702,40 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
     return (uint64_t)t->n_chunks * AMPI_CUTS < few && t->n_chunks <= AMP_LANES ? AMP_PARTS : AMPI_CUTS;
 }
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (sums)");
-    uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->table);
-    unsigned grid = ampi_cu_grid_of(k.c, ampi_k_sum_gradients, (uint64_t)job->table.n_chunks * cuts);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_sum_gradients, *job, cuts, &k.c->scratch->inspect);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_inspect_cuts(c, &job->table);
+    unsigned grid = ampi_cu_grid_of(c, ampi_k_sum_gradients, (uint64_t)job->table.n_chunks * cuts);
+    return ampi_cu_launch(c, grid, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (record)");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_conclude, *job, &k.c->scratch->inspect);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
 }
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (inspect)");
-    uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->sum.table);
-    unsigned grid = ampi_cu_grid_of(k.c, ampi_k_inspect, (uint64_t)job->sum.table.n_chunks * cuts);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, *job, cuts, &k.c->scratch->inspect);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
+    unsigned grid = ampi_cu_grid_of(c, ampi_k_inspect, (uint64_t)job->sum.table.n_chunks * cuts);
+    return ampi_cu_launch(c, grid, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
 static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     void *p = NULL;
     cudaError_t e;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_params_commit");
     *out = NULL;
-    if (s == AMP_OK) {
-        e = cudaHostAlloc(&p, sizeof(amp_step_mirror), cudaHostAllocMapped | cudaHostAllocPortable);
-        if (e != cudaSuccess)
-            s = ampi_cu_fail(&k, "cudaHostAlloc", e);
-        else {
-            memset(p, 0, sizeof(amp_step_mirror));
-            *out = (amp_step_mirror *)p;
-        }
-    }
-    s = ampi_cu_leave(&k, s);
-    if (s != AMP_OK && *out) {
-        (void)cudaFreeHost(*out);
-        *out = NULL;
-    }
-    return s;
+    AMPI_TRY(ampi_cu_here(c));
+    e = cudaHostAlloc(&p, sizeof(amp_step_mirror), cudaHostAllocMapped | cudaHostAllocPortable);
+    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaHostAlloc", e);
+    memset(p, 0, sizeof(amp_step_mirror));
+    *out = (amp_step_mirror *)p;
+    return AMP_OK;
 }
 static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    ampi_cu_call k;
-    amp_status s;
+    ampi_cuda *c = ampi_cu_self(ctx);
     if (!m) return;
-    s = ampi_cu_enter(&k, ctx, "amp_params_destroy");
-    (void)cudaStreamSynchronize(k.c->stream); /* queued steps write to it */
+    (void)ampi_cu_here(c);
+    (void)cudaStreamSynchronize(c->stream); /* queued steps write to it */
     (void)cudaFreeHost(m);
-    (void)ampi_cu_leave(&k, s);
 }
 /* 1: it was whole. */
 static int ampi_cu_mirror_read(const amp_step_mirror *mirror, amp_step_record *out) {
@@ -3811,7 +3755,7 @@ static amp_status ampi_cu_poll(
     (void)record;
     for (tries = 0; tries < 1000000; tries++) /* the device writes it in about a microsecond */
         if (ampi_cu_mirror_read(mirror, out)) return AMP_OK;
-    return amp_fail(ctx, AMP_ERR_CUDA, "amp_step_poll: the device does not finish writing the record");
+    return amp_fail(ctx, AMP_ERR_CUDA, "the device does not finish writing the record");
 }
 
 static amp_status ampi_cu_set_record(
@@ -3838,54 +3782,38 @@ static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
 }
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
-    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    if (s != AMP_OK) return ampi_cu_leave(&k, s);
+#define AMPI_CU_UPDATE(kernel) return ampi_cu_launch(c, ampi_cu_grid_of(c, kernel, pieces), kernel, *job, cuts)
 #define AMP_X(kind_, rule, moments) \
-    if (job->kind == kind_ && !job->count) \
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_update<kind_>, pieces), ampi_k_update<kind_>, *job, cuts); \
-    if (job->kind == kind_ && job->count) \
-        s = ampi_cu_launch( \
-            &k, ampi_cu_grid_of(k.c, ampi_k_count_update<kind_>, pieces), ampi_k_count_update<kind_>, *job, cuts);
+    if (job->kind == kind_ && !job->count) AMPI_CU_UPDATE(ampi_k_update<kind_>); \
+    if (job->kind == kind_ && job->count) AMPI_CU_UPDATE(ampi_k_count_update<kind_>);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
-    return ampi_cu_leave(&k, s);
+#undef AMPI_CU_UPDATE
+    return AMP_OK;
 }
 static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_apply");
-    if (s == AMP_OK && !job->count)
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_apply, pieces), ampi_k_apply, *job);
-    if (s == AMP_OK && job->count)
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_count_apply, pieces), ampi_k_count_apply, *job);
-    return ampi_cu_leave(&k, s);
+    if (job->count) return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_count_apply, pieces), ampi_k_count_apply, *job);
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_apply, pieces), ampi_k_apply, *job);
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_accumulate");
-    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
-    if (s == AMP_OK)
-        s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_add, (uint64_t)job->table.n_chunks << cuts), ampi_k_add, *job, cuts);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_add, pieces), ampi_k_add, *job, cuts);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_clip");
-    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
-    if (s == AMP_OK)
-        s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_clip, (uint64_t)job->table.n_chunks << cuts), ampi_k_clip, *job, cuts);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_clip, pieces), ampi_k_clip, *job, cuts);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_scaler_update");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_next_scale, state);
-    return ampi_cu_leave(&k, s);
+    return ampi_cu_launch(ampi_cu_self(ctx), 1, ampi_k_next_scale, state);
 }
 
 /* ==== >>cuda-losses ==================================================================================================
@@ -3899,32 +3827,28 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     return (unsigned)(grid < fit ? grid : fit);
 }
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(k, grid, ampi_k_xent<AMP_##T>, *d, rows);
-static amp_status ampi_cu_xent_launch(ampi_cu_call *k, const amp_xent_job *d, const ampi_k_xent_state *rows) {
-    unsigned grid = ampi_cu_xent_grid(k->c, d);
+    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, rows);
+static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const ampi_k_xent_state *rows) {
+    unsigned grid = ampi_cu_xent_grid(c, d);
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(k, grid, ampi_k_xent<AMP_F32>, *d, rows);
+    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, rows);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_softmax_cross_entropy");
-    ampi_k_xent_state *counted = &k.c->scratch->xent;
+    ampi_cuda *c = ampi_cu_self(ctx);
+    ampi_k_xent_state *counted = &c->scratch->xent;
     const ampi_k_xent_state *rows = counted;
-    if (s == AMP_OK && !d->sum) {
-        s = ampi_cu_clear(&k, counted, sizeof *counted);
-        if (s == AMP_OK)
-            s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->rows, AMP_BLOCK)), ampi_k_xent_rows, d->labels,
-                (uint64_t)d->rows, counted);
+    double *sums = c->scratch->losses;
+    uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
+    uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
+    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
+    if (!d->sum) {
+        AMPI_TRY(ampi_cu_clear(c, counted, sizeof *counted));
+        AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
     }
-    if (s == AMP_OK) s = ampi_cu_xent_launch(&k, d, rows);
-    if (s == AMP_OK && d->loss) {
-        uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
-        uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-        double *sums = k.c->scratch->losses;
-        s = ampi_cu_launch(&k, lanes, ampi_k_xent_lanes, *d, sums);
-        if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
-    }
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_xent_launch(c, d, rows));
+    if (!d->loss) return AMP_OK;
+    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, sums));
+    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */
@@ -3938,14 +3862,12 @@ static uint64_t ampi_cu_dropout_head(const amp_dropout_job *d, int *wide) {
     return head < d->count ? head : d->count;
 }
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     int wide = 0;
     uint64_t head = ampi_cu_dropout_head(d, &wide), groups = (d->count - head) / 8u;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
-    if (s == AMP_OK)
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
-            *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups, wide);
-    return ampi_cu_leave(&k, s);
+    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK));
+    return ampi_cu_launch(c, grid, ampi_k_dropout, *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p),
+        amp_dropout_factor(d->p), head, groups, wide);
 }
 
 /* ==== >>cuda-products ================================================================================================
@@ -3957,18 +3879,18 @@ static int ampi_cu_wide(const amp_array *x, size_t step) {
     if (!x->data) return 1;
     return (uintptr_t)x->data % bytes == 0 && step % 8u == 0;
 }
-static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_job *p, int add_bias) {
+static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_bias) {
     size_t step = p->ldd; /* bits of every distance between rows */
     int wide;
     if (p->batch > 1u) step |= p->stride_d;
     if (p->m == 1u && p->batch == 1u) step = 0;
     wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
+    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
         ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
 /* Only the activation: the epilogue of a product that is there already. */
-static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     amp_gemm_job p;
     memset(&p, 0, sizeof p);
     p.m = p.batch = 1;
@@ -3977,49 +3899,43 @@ static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_jo
     p.aux = j->saved;
     p.act = j->act;
     p.backward = 1;
-    return ampi_cu_epilogue(k, &p, 0);
+    return ampi_cu_epilogue(c, &p, 0);
 }
-static amp_status ampi_cu_bias_launch(const ampi_cu_call *k, const ampi_k_bias_args *a) {
+static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
     if (a->alike && !a->wide)
-        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<1>, blocks), ampi_k_bias_grad<1>, *a);
-    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<0>, blocks), ampi_k_bias_grad<0>, *a);
+        return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_bias_grad<1>, blocks), ampi_k_bias_grad<1>, *a);
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_bias_grad<0>, blocks), ampi_k_bias_grad<0>, *a);
 }
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
-static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_bias(ampi_cuda *c, const amp_bias_grad_job *j) {
     ampi_k_bias_args a;
     uint64_t room;
-    amp_status s = AMP_OK;
-    if (!j->dbias.data) return ampi_cu_act_grad(k, j);
+    if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     memset(&a, 0, sizeof a);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
-    a.partial = a.parts > 1u ? (float *)k->c->workspace : NULL;
-    room = a.partial ? k->c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
+    a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
+    room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
     if (room == 0) {
-        if (j->act != AMP_ACT_NONE) s = ampi_cu_act_grad(k, j);
-        if (s != AMP_OK) return s;
-        return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
+        if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
+        return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
-    for (a.from = 0; a.from < j->cols && s == AMP_OK; a.from += a.columns) {
+    for (a.from = 0; a.from < j->cols; a.from += a.columns) {
         a.columns = j->cols - a.from < room ? j->cols - a.from : room;
         a.work = a.parts * ampi_cu_parts(a.columns, AMPI_K_STRIPE);
-        s = ampi_cu_bias_launch(k, &a);
-        if (s == AMP_OK && a.partial)
-            s = ampi_cu_launch(k, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a);
+        AMPI_TRY(ampi_cu_bias_launch(c, &a));
+        if (a.partial) AMPI_TRY(ampi_cu_launch(c, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a));
     }
-    return s;
+    return AMP_OK;
 }
 static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
-    if (s == AMP_OK) s = ampi_cu_bias(&k, job);
-    return ampi_cu_leave(&k, s);
+    return ampi_cu_bias(ampi_cu_self(ctx), job);
 }
 /* The column sums of a product's d, where its plan did not make them. */
-static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     amp_bias_grad_job j;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     memset(&j, 0, sizeof j);
@@ -4027,7 +3943,7 @@ static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job 
     j.rows = p->m;
     j.cols = p->n;
     j.dbias = p->dbias;
-    return ampi_cu_bias(k, &j);
+    return ampi_cu_bias(c, &j);
 }
 
 /* ---- plans: how a product is made ---- */
@@ -4414,19 +4330,18 @@ static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *
 }
 
 /* How a product is made, decided once per key. */
-static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     int f8 = ampi_cu_f8(p->a.dtype);
     int plain = !p->k || (p->flags & AMP_GEMM_ORDERED) || (f8 && (p->flags & AMP_GEMM_EMULATE)); /* as was asked */
     char text[448];
-    amp_status s;
     plan->lt = plan->unchecked = 0;
     while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
         ampi_cu_lt lt;
-        ampi_cu_lt_describe(&lt, k->c, p, plan);
-        plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &result, 1);
-        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+        ampi_cu_lt_describe(&lt, c, p, plan);
+        plan->lt = (uint32_t)ampi_cu_lt_search(c, &lt, &plan->key, &result, 1);
+        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
         if (plan->lt)
             plan->algo = result.algo;
         else if (!it.why)
@@ -4435,20 +4350,18 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && f8 && !plain) {
-        s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
-        if (s != AMP_OK) return s;
-        return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
-            "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb,
-            plan->why);
+        AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmulAlgoGetHeuristic")); /* a dead device offers nothing either */
+        return amp_fail(c->ctx, AMP_ERR_UNSUPPORTED,
+            "not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", plan->why);
     }
     ampi_cu_tell(p, plan, text, sizeof text);
-    amp_log_event(k->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text);
+    amp_log_event(c->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text + sizeof "amp_gemm: " - 1);
     return AMP_OK;
 }
 
-static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_job *p) {
+static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
+    return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
 /* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
@@ -4458,8 +4371,8 @@ typedef struct ampi_cu_scalars {
 } ampi_cu_scalars;
 
 static amp_status ampi_cu_scalars_of(
-    const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
-    float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
+    ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
+    float *scalar = c->scratch->scalar; /* constants 0 and 1, and room for two more */
     float alpha = p->alpha.value, beta = p->beta.value;
     out->alpha = &p->alpha.value;
     out->beta = &p->beta.value;
@@ -4473,67 +4386,63 @@ static amp_status ampi_cu_scalars_of(
     if (alpha != 1.0f || (p->c.data && beta != 1.0f)) {
         out->alpha = &scalar[2];
         out->beta = &scalar[3];
-        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
+        return ampi_cu_launch(c, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
     }
     out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
     out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
 /* The bias in the dtype that cuBLASLt wants. */
-static amp_status ampi_cu_convert_bias(const ampi_cu_call *k, const amp_gemm_job *p) {
+static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_k_cast_args a;
     memset(&a, 0, sizeof a);
-    a.dst = k->c->bias;
+    a.dst = c->bias;
     a.src = p->bias.data;
     a.dst_type = ampi_cu_bias_type(p);
     a.src_type = p->bias.dtype;
     a.n = p->n;
     ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
-static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
+static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
     const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    amp_status s;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-    s = ampi_cu_scalars_of(k, p, plan, &factors);
-    if (s == AMP_OK && plan->convert) s = ampi_cu_convert_bias(k, p);
-    if (s != AMP_OK) return s;
-    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of a different dtype cannot be D; it is not read */
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
-        &lt.c, p->d.data, &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
+    ampi_cu_lt_describe(&lt, c, p, plan);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
+    if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));
+    if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
+    e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
+        &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
     *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
     if (*refused) return AMP_OK;
-    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
-    s = ampi_cu_launched(k, "cublasLtMatmul");
-    if (s == AMP_OK && plan->after)
-        s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-    return s;
+    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, "cublasLtMatmul", e);
+    AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmul"));
+    if (!plan->after) return AMP_OK;
+    return ampi_cu_epilogue(c, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
 }
 
-static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_run(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int refused = 0;
-    amp_status s = p->amax_d ? ampi_cu_clear(k, p->amax_d, sizeof *p->amax_d) : AMP_OK;
-    if (s == AMP_OK && plan->lt) s = ampi_cu_run_lt(k, p, plan, &refused);
+    if (p->amax_d) AMPI_TRY(ampi_cu_clear(c, p->amax_d, sizeof *p->amax_d));
+    if (plan->lt) AMPI_TRY(ampi_cu_run_lt(c, p, plan, &refused));
     if (refused) { /* not again */
         plan->lt = plan->after = plan->convert = 0;
         plan->why = "cublasLtMatmul refused what the heuristic had offered";
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: %s; the plain kernel takes over", k->verb, plan->why);
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "%s; the plain kernel takes over", plan->why);
     }
-    if (s == AMP_OK && !plan->lt) s = ampi_cu_plain_gemm(k, p);
-    if (s == AMP_OK) s = ampi_cu_column_sums(k, p, plan);
-    return s;
+    if (!plan->lt) AMPI_TRY(ampi_cu_plain_gemm(c, p));
+    return ampi_cu_column_sums(c, p, plan);
 }
 
 /* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still
    take its algorithm, within our workspace. */
-static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     ampi_cu_plan now;
     ampi_cu_lt lt;
     cublasStatus_t e;
@@ -4544,12 +4453,12 @@ static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, cons
         same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
             now.compute == plan->compute;
     if (!same) return 0;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
+    ampi_cu_lt_describe(&lt, c, p, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return 0;
     memset(&result, 0, sizeof result);
-    e = cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
+    e = cublasLtMatmulAlgoCheck(c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
     if (e != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) return 0;
-    return result.workspaceSize <= k->c->workspace_bytes;
+    return result.workspaceSize <= c->workspace_bytes;
 }
 
 static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
@@ -4558,28 +4467,28 @@ static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /
         if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
     return NULL;
 }
-static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan **out) {
+static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
     ampi_cu_key key;
     ampi_cu_plan *plan;
     amp_status s;
+    AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
-    *out = plan = ampi_cu_plan_find(k->c, &key);
+    *out = plan = ampi_cu_plan_find(c, &key);
     if (plan && plan->unchecked) {
         plan->unchecked = 0;
-        if (ampi_cu_plan_valid(k, p, plan)) return AMP_OK;
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
-        s = ampi_cu_plan_make(k, p, plan);
+        if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "a plan from a file is not valid here; made anew");
+        s = ampi_cu_plan_make(c, p, plan);
         if (s != AMP_OK) plan->used = 0;
         return s;
     }
     if (plan) return AMP_OK;
-    *out = plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
+    *out = plan = &c->plans[c->next_plan]; /* the oldest makes room */
     plan->used = 0;
     plan->key = key;
-    s = ampi_cu_plan_make(k, p, plan);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_plan_make(c, p, plan));
     plan->used = 1;
-    k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
+    c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
     return AMP_OK;
 }
 
@@ -4595,7 +4504,7 @@ typedef struct ampi_cu_tuning {
     uint32_t tried;
 } ampi_cu_tuning;
 
-static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_tuning *t) {
+static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
     size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
     const char *call = "";
     cudaError_t e;
@@ -4606,15 +4515,15 @@ static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *
     if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
-        e = t->bytes[i] ? ampi_cu_take(k->c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
+        e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
         if (e == cudaSuccess) continue;
-        if (!k->c->allocator.alloc_fn) return ampi_cu_fail(k, call, e);
-        return amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: the allocator has no %llu bytes for an output", k->verb,
-            AMPI_ULL(t->bytes[i]));
+        if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
+        return amp_fail(
+            c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
     for (i = 0; i < 2u; i++) {
         e = cudaEventCreate(&t->event[i]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventCreate", e);
+        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventCreate", e);
     }
     t->p.d.data = t->own[0];
     if (t->own[1]) t->p.aux.data = t->own[1];
@@ -4622,14 +4531,14 @@ static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *
     if (t->own[3]) t->p.amax_d = (float *)t->own[3];
     if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_clear(k, t->p.d.data, t->bytes[0]);
+    return ampi_cu_clear(c, t->p.d.data, t->bytes[0]);
 }
-static void ampi_cu_tune_end(const ampi_cu_call *k, const ampi_cu_tuning *t) {
+static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
     for (i = 0; i < 2u; i++)
         if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
     for (i = 0; i < 4u; i++)
-        ampi_cu_give(k->c, t->own[i], t->bytes[i]);
+        ampi_cu_give(c, t->own[i], t->bytes[i]);
 }
 
 static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
@@ -4644,43 +4553,40 @@ static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
     return t[AMPI_CU_ROUNDS / 2u];
 }
 /* The median time of a plan, in ms; < 0 if it does not run. */
-static amp_status ampi_cu_time(
-    const ampi_cu_call *k, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
     float t[AMPI_CU_ROUNDS];
     uint32_t i;
     *ms = -1.0f;
     for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
         int refused = 0;
         amp_status s;
-        cudaError_t e = cudaEventRecord(tuning->event[0], k->c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
-        s = ampi_cu_run_lt(k, &tuning->p, plan, &refused);
-        if (s == AMP_OK && !refused) s = ampi_cu_column_sums(k, &tuning->p, plan);
+        cudaError_t e = cudaEventRecord(tuning->event[0], c->stream);
+        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventRecord", e);
+        s = ampi_cu_run_lt(c, &tuning->p, plan, &refused);
+        if (s == AMP_OK && !refused) s = ampi_cu_column_sums(c, &tuning->p, plan);
         if (s != AMP_OK || refused) return s;
-        e = cudaEventRecord(tuning->event[1], k->c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
+        e = cudaEventRecord(tuning->event[1], c->stream);
+        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventRecord", e);
         e = cudaEventSynchronize(tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventSynchronize", e);
+        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventSynchronize", e);
         if (i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventElapsedTime", e);
+        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventElapsedTime", e);
     }
     *ms = ampi_cu_median(t);
     return AMP_OK;
 }
 /* Every algorithm of one way; `now` comes with the key and the way. */
-static amp_status ampi_cu_tune_way(const ampi_cu_call *k, ampi_cu_tuning *t, ampi_cu_plan *now) {
+static amp_status ampi_cu_tune_way(ampi_cuda *c, ampi_cu_tuning *t, ampi_cu_plan *now) {
     cublasLtMatmulHeuristicResult_t results[AMPI_CU_TRIES];
     ampi_cu_lt lt;
     float ms;
     int n, i;
-    ampi_cu_lt_describe(&lt, k->c, &t->p, now);
-    n = ampi_cu_lt_search(k->c, &lt, &now->key, results, AMPI_CU_TRIES);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+    ampi_cu_lt_describe(&lt, c, &t->p, now);
+    n = ampi_cu_lt_search(c, &lt, &now->key, results, AMPI_CU_TRIES);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
     for (i = 0; i < n; i++) {
-        amp_status s;
         now->algo = results[i].algo;
-        s = ampi_cu_time(k, t, now, &ms);
-        if (s != AMP_OK) return s;
+        AMPI_TRY(ampi_cu_time(c, t, now, &ms));
         if (ms < 0.0f) continue;
         if (t->tried == 0) t->first = ms;
         if (t->tried++ == 0 || ms < t->least) {
@@ -4690,52 +4596,43 @@ static amp_status ampi_cu_tune_way(const ampi_cu_call *k, ampi_cu_tuning *t, amp
     }
     return AMP_OK;
 }
-static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     ampi_cu_tuning t;
     ampi_cu_plan now = *plan;
-    ampi_cu_ways it = {k->c, &t.p, 0, NULL};
+    ampi_cu_ways it = {c, &t.p, 0, NULL};
     int capturing = 0;
     amp_status s;
     if (!plan->lt) return AMP_OK; /* there is one plain kernel */
-    s = ampi_cu_capture(k, &capturing);
-    if (s != AMP_OK) return s;
-    if (capturing) return amp_fail(k->ctx, AMP_ERR_CAPTURE, "%s: the context's stream is being captured", k->verb);
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    if (capturing) return amp_fail(c->ctx, AMP_ERR_CAPTURE, "the context's stream is being captured");
     memset(&t, 0, sizeof t);
-    s = ampi_cu_tune_begin(k, p, &t);
+    s = ampi_cu_tune_begin(c, p, &t);
     while (s == AMP_OK && ampi_cu_next_candidate(&it, &now))
-        s = ampi_cu_tune_way(k, &t, &now);
-    if (s == AMP_OK) s = ampi_cu_wait(k);
-    ampi_cu_tune_end(k, &t);
+        s = ampi_cu_tune_way(c, &t, &now);
+    if (s == AMP_OK) s = ampi_cu_wait(c);
+    ampi_cu_tune_end(c, &t);
     if (s != AMP_OK || !t.tried) return s;
     *plan = t.best;
-    amp_log_event(k->ctx, AMP_LOG_INFO, "%s: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)t.least,
+    amp_log_event(c->ctx, AMP_LOG_INFO, "%.4f ms, the first of %u candidates %.4f ms", (double)t.least,
         (unsigned)t.tried, (double)t.first);
     return AMP_OK;
 }
 
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK) s = ampi_cu_run(&k, job, plan);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
 static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm_tune");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK) s = ampi_cu_tune(&k, job, plan);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    return ampi_cu_tune(ampi_cu_self(ctx), job, plan);
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, text ? "amp_gemm_explain" : "amp_gemm");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK && text) ampi_cu_tell(job, plan, text, bytes);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    if (text) ampi_cu_tell(job, plan, text, bytes);
+    return AMP_OK;
 }
 
 /* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
@@ -4774,14 +4671,12 @@ static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) {
     return f->head.sum == ampi_cu_plan_sum(f);
 }
 
-extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
-    static const char where[] = "amp_cuda_plans_save";
+static amp_status ampi_cu_plans_save(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     ampi_cu_plan_file f;
     uint32_t i;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
-    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
     ampi_cu_plan_describe(c, &f.head);
     for (i = 0; i < AMPI_CU_PLANS; i++) { /* the oldest first, as they were made */
         const ampi_cu_plan *p = &c->plans[(c->next_plan + i) % AMPI_CU_PLANS];
@@ -4790,8 +4685,10 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
         f.plans[f.head.count++].why = NULL;
     }
     f.head.sum = ampi_cu_plan_sum(&f);
-    return amp_write_file(
-        ctx, where, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
+    return amp_write_file(ctx, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
+}
+extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
+    AMP_VERB(ctx, "amp_cuda_plans_save", ampi_cu_plans_save(ctx, path));
 }
 
 static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
@@ -4805,33 +4702,33 @@ static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
     plan->why = "a plan from a file";
 }
 
-extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
-    static const char where[] = "amp_cuda_plans_load";
+static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
     ampi_cuda *c = ampi_cu_of(ctx) ? (ampi_cuda *)amp_ctx_self(ctx) : NULL;
     ampi_cu_plan_head mine;
     ampi_cu_plan_file f;
     FILE *file;
     uint64_t i;
     int good;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
-    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
     file = fopen(path, "rb");
-    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, strerror(errno));
+    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     good = ampi_cu_plan_read(file, &f);
     (void)fclose(file);
-    if (!good)
-        return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
+    if (!good) return amp_fail(ctx, AMP_ERR_FORMAT, "%s is not a plan file of this version, or damaged", path);
     ampi_cu_plan_describe(c, &mine);
     if (memcmp(&mine, &f.head, offsetof(ampi_cu_plan_head, count)) != 0)
         return amp_fail(ctx, AMP_ERR_FORMAT,
-            "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
+            "%s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
             "differs)",
-            where, path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library),
-            mine.device, AMPI_ULL(mine.sms));
+            path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library), mine.device,
+            AMPI_ULL(mine.sms));
     for (i = 0; i < f.head.count; i++)
         ampi_cu_plan_adopt(c, &f.plans[i]);
     return AMP_OK;
+}
+extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
+    AMP_VERB(ctx, "amp_cuda_plans_load", ampi_cu_plans_load(ctx, path));
 }
 
 /* ==== >>cuda-table ===================================================================================================
@@ -4877,6 +4774,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.aligned = 1;
     b.name = c->name;
     b.destroy = ampi_cu_destroy;
+    b.leave = ampi_cu_leave;
     b.alloc = ampi_cu_alloc;
     b.release = ampi_cu_release;
     b.copy = ampi_cu_copy;
@@ -4954,17 +4852,14 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
     int threads = 0, major = 0, minor = 0;
-    amp_status s = ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device));
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor);
-    if (s == AMP_OK)
-        s = ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device)));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device)));
     c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
-    s = ampi_cu_make_resident(c, d);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_make_resident(c, d));
     c->arch = 10 * major + minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
@@ -4974,10 +4869,9 @@ static amp_status ampi_cu_make_stream(ampi_cuda *c, const amp_cuda_desc *d) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaStream_t made = NULL;
     cudaError_t e;
-    amp_status s;
     if (c->own_stream) {
-        s = ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-        if (s != AMP_OK) return s;
+        AMPI_TRY(
+            ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking)));
         c->stream = made;
     }
     e = cudaStreamIsCapturing(c->stream, &capture);
@@ -5022,27 +4916,23 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
     const size_t bytes = sizeof(ampi_cu_scratch);
     const char *call = "";
     void *p = NULL;
-    amp_status s;
     cudaError_t e = ampi_cu_take(c, &p, bytes, &call);
     if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
     c->scratch = (ampi_cu_scratch *)p;
-    s = ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes)));
     c->mirror = (ampi_cu_scratch *)p;
     memset(c->mirror, 0, bytes); /* the ticket starts at 0 */
     c->mirror->scalar[1] = 1.0f;
-    s = ampi_cu_check(
-        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(
+        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
-    amp_status s = ampi_cu_make_device(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_stream(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_cublas(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_workspace(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_scratch(c, d);
-    return s;
+    AMPI_TRY(ampi_cu_make_device(c, d));
+    AMPI_TRY(ampi_cu_make_stream(c, d));
+    AMPI_TRY(ampi_cu_make_cublas(c, d));
+    AMPI_TRY(ampi_cu_make_workspace(c, d));
+    return ampi_cu_make_scratch(c, d);
 }
 
 /* ---- amp_cuda_create: what is wrong with desc, then the parts that cannot fail, then those that can ---- */
@@ -5132,9 +5022,8 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    s = ampi_cu_check_desc(&d);
-    if (s == AMP_OK) s = ampi_cu_pick_device(&d, &now);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check_desc(&d));
+    AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
     s = ampi_cu_make(c, &d);
@@ -5142,6 +5031,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         amp_backend table = ampi_cu_table(c);
         table.gemm_flags = d.gemm_flags;
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
+        c->ctx = *out;
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);

@@ -258,8 +258,20 @@ self_test() { # CC: symbols, and what all other checks are made of
     refuses must "a warning" "$1" -std=c99 $WARN $WARN_C -fsyntax-only "$tmp/warns.c"
 }
 
+# overloads CXX HEADER: each function of the header that ends with a desc takes a reference, too
+overloads() {
+    {
+        echo "#include \"$2\""
+        "$1" -E -P -x c++ -std=c++11 "$2" | tr '\n;' ' \n' |
+            sed -n 's/^.*extern amp_status \(amp_[a-z0-9_]*\)(\(.*const amp_[a-z0-9_]*_desc\) \*[a-z_]*)$/amp_status (*to_\1)(\2 \&) = \1;/p'
+    } >"$tmp/references.cpp"
+    must "$1: an overload of each verb with a desc, at least 20" sh -c "[ \$(grep -c to_ '$tmp/references.cpp') -ge 20 ] && '$1' -std=c++11 -fsyntax-only '$tmp/references.cpp'"
+}
 cxx_family() {
     cxx=$1
+    overloads "$cxx" "$(realpath ../../amp.h)"
+    sed '/^AMPI_REF(amp_step,/d' ../../amp.h >"$tmp/amp.h"
+    refuses overloads "$cxx" "$tmp/amp.h"
     # shellcheck disable=SC2086
     {
         # g++ defines _GNU_SOURCE by itself

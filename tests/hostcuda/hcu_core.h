@@ -178,6 +178,10 @@ struct GridConfig {
     const char *name;
 };
 void run_grid(const void *function, const KernelDesc *desc, void **args, const GridConfig &config);
+/* A grid that the running thread has launched: it runs when its parent has ended, which is a legal order of CUDA's. */
+enum ChildOrder { CHILD_IN_BLOCK_ORDER, CHILD_FREE, CHILD_TAIL };
+void add_child(std::function<void()> run, ChildOrder order);
+int refused(const char *what); /* this runtime cannot do that: a bug, by name; what the call returns if that goes on */
 
 /* ---- device memory (hcu_memory.cpp): every caller holds the runtime's lock --------------------------------------- */
 
@@ -203,6 +207,9 @@ void set_device_limit(int device, size_t bytes);
 void *pinned_alloc(size_t bytes, bool managed); /* managed: cudaFree frees it */
 bool managed(const void *p);
 bool pinned_free(void *p);
+bool managed_range(const void *p, size_t bytes); /* all of it is managed memory, or a __managed__ variable */
+void device_reset_memory(int device);            /* cudaDeviceReset: its buffers are gone */
+bool symbol_forgotten(void *symbol);             /* false: it was not known */
 void enter_device(int device); /* its memory may be touched until leave_device */
 void leave_device(int device);
 void set_protect(bool on);

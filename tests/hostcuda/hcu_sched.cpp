@@ -36,6 +36,12 @@ void bug(const char *format, ...) {
     print_stack();
     abort();
 }
+int refused(const char *what) {
+    size_t length = strlen(what);
+    bool versioned = length > 3 && !strcmp(what + length - 3, "_v2"); /* cublasSscal_v2: the header's name for cublasSscal */
+    bug("%.*s is not supported by the host runtime (docs/hostcuda.md)", int(versioned ? length - 3 : length), what);
+    return strncmp(what, "cublas", 6) ? int(cudaErrorNotSupported) : 15; /* CUBLAS_STATUS_NOT_SUPPORTED */
+}
 void device_trap(const char *file, int line) {
     bug("__trap() at %s:%d, block %u thread %u", file, line, blockIdx.x, threadIdx.x);
     abort();
@@ -218,6 +224,13 @@ struct SharedArray {
     const void *site;
     size_t offset, bytes;
 };
+struct Child {
+    std::function<void()> run;
+    ChildOrder order;
+    size_t block;            /* of the parent; its children in order wait for one another */
+    void *identity;         /* TSan, with two tokens */
+    char start[8], done[8];
+};
 struct Launch {
     const void *function;
     const KernelDesc *desc;
@@ -233,8 +246,11 @@ struct Launch {
     unsigned current, live, at_grid_barrier, grid_generation;
     char *token; /* TSan: start, end, two for the grid barrier */
     bool progress;
+    std::vector<Child *> children;
 };
 static Launch *L;
+static constexpr unsigned kLevels = 4;
+static unsigned g_level; /* of the grid that runs: 1 for one that a kernel launched */
 static std::vector<Fiber *> &g_idle =
     *new std::vector<Fiber *>; /* never destroyed: leak checkers run after static destructors */
 
@@ -550,7 +566,8 @@ static void report_deadlock() {
 /* Neighbouring blocks use disjoint TSan identities: one identity in both would carry the first block's history into the
  * second one's barriers and hide races between blocks.  gcc's runtime has room for them; clang's tracks 255. */
 static void assign_tsan_fibers(Launch &l) {
-    static std::vector<Fiber *> &slots = *new std::vector<Fiber *>;
+    static std::vector<Fiber *> *levels = new std::vector<Fiber *>[kLevels]; /* children have others than their parents */
+    std::vector<Fiber *> &slots = levels[std::min(g_level, kLevels - 1)];
     for (size_t i = 0; i < l.threads.size(); i++) {
         size_t s = i + (g_block_number & 1) * l.threads.size();
         while (slots.size() <= s)
@@ -607,6 +624,48 @@ static void run_group(const std::vector<uint3> &ids) {
         munmap(l.blocks[i].arena, kArena);
     }
 }
+
+/* ---- dynamic parallelism ----------------------------------------------------------------------------------------- */
+
+void add_child(std::function<void()> run, ChildOrder order) {
+    const dim3 &g = L->config.grid;
+    const uint3 &b = my_block().index;
+    static void *identity[64];
+    static unsigned next;
+    void *&id = identity[next++ % 64];
+    if (!id) id = hb_new(); /* now: a new one knows what its maker knows */
+    Child *c = new Child{std::move(run), order, (size_t(b.z) * g.y + b.y) * g.x + b.x, id, {}, {}};
+    hb_release(c->start);
+    L->children.push_back(c);
+}
+/* Under TSan a child is behind the thread that launched it and the children of that block before it; one in the tail is
+ * behind everything. */
+static void run_child(Launch &l, size_t which) {
+    Child &c = *l.children[which];
+    void *self = hb_self();
+    hb_become(c.identity);
+    hb_acquire(c.start);
+    if (c.order == CHILD_TAIL) hb_acquire(&l.token[8]);
+    for (size_t i = 0; i < l.children.size(); i++) {
+        const Child &before = *l.children[i];
+        bool ordered = i < which && c.order == CHILD_IN_BLOCK_ORDER && before.order == c.order && before.block == c.block;
+        if (ordered || (c.order == CHILD_TAIL && (before.order != CHILD_TAIL || i < which)))
+            hb_acquire(l.children[i]->done);
+    }
+    c.run();
+    hb_release(c.done);
+    hb_become(self);
+    hb_acquire(c.done);
+}
+static void run_children(Launch &l) {
+    g_level++;
+    for (bool tail : {false, true})
+        for (size_t i = 0; i < l.children.size(); i++)
+            if ((l.children[i]->order == CHILD_TAIL) == tail) run_child(l, i);
+    g_level--;
+    for (Child *c : l.children)
+        delete c;
+}
 void run_grid(const void *function, const KernelDesc *desc, void **args, const GridConfig &config) {
     hb_quiet(true); /* the scheduler itself; the kernel's threads have identities of their own */
     Launch l{};
@@ -636,8 +695,9 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     if (config.cooperative) run_group(ids);
 
     hb_acquire(&l.token[8]);
-    delete[] l.token;
     L = nullptr;
+    run_children(l);
+    delete[] l.token;
     hb_quiet(false);
 }
 } // namespace hcu

@@ -13,13 +13,18 @@
 #endif
 #define AMP_HOSTCUDA 1
 
+#define __DEVICE_LAUNCH_PARAMETERS_H__ /* it declares threadIdx and the others as constants */
 #include <cuda_runtime.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#include <assert.h> /* as nvcc does, so that programs do without including them: these six */
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <array>
 #include <type_traits>
 #include <utility>
@@ -37,7 +42,11 @@
 #undef __grid_constant__
 #define __grid_constant__
 #undef __cluster_dims__
-#define __cluster_dims__(...)
+#define __cluster_dims__(...) _Pragma("GCC error \"hostcuda: __cluster_dims__: thread block clusters are not supported\"")
+#undef __block_size__
+#define __block_size__(...) _Pragma("GCC error \"hostcuda: __block_size__: thread block clusters are not supported\"")
+#undef __maxnreg__
+#define __maxnreg__(...)
 
 /* Shared memory: poisoned when a block starts, with redzones (ASan) and addresses no recent block used (TSan).
  * The .cuh defines nvcc's side of the two macros under #ifndef AMP_SHARED. */
@@ -71,6 +80,16 @@
 #define HCU_SHARED_GLOBAL(name) \
     static std::remove_extent_t<hcu_type_##name> *name; \
     static const int name##_hcu_site = hcu::shared_pointer((void **)&name);
+
+/* What translate.cpp makes of the rest. */
+#define HCU_MANAGED(name) \
+    static const cudaError_t name##_hcu_known = hcu::symbol_register((void *)&name, sizeof name);
+#define HCU_PTX \
+    _Pragma("GCC error \"hostcuda: PTX in an asm statement is not supported: put it under #ifdef __CUDA_ARCH__, beside a portable branch\"")
+#define HCU_LEFT_OUT \
+    _Pragma("GCC error \"hostcuda: this code is for __CUDA_ARCH__ alone and would be left out here: it needs an #else that does the same\"")
+#define HCU_CUDACC_VER_MAJOR__ (CUDART_VERSION / 1000)
+#define HCU_CUDACC_VER_MINOR__ (CUDART_VERSION % 1000 / 10)
 
 /* The caller's place, for messages: two defaulted parameters at the end of each collective operation. */
 #define HCU_AT   const char *hcu_file = __builtin_FILE(), int hcu_line = __builtin_LINE()
@@ -166,6 +185,10 @@ template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P..
 
 /* ---- <<< >>>, from translate.cpp: kernel<<<g, b>>>(x) becomes HCU_LAUNCH(kernel)(hcu::config(g, b))(x) ----------- */
 
+#ifndef cudaStreamTailLaunch /* streams of a kernel's own launches */
+#  define cudaStreamTailLaunch     ((cudaStream_t)3)
+#  define cudaStreamFireAndForget ((cudaStream_t)4)
+#endif
 namespace hcu {
 inline cudaLaunchConfig_t config(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr) {
     cudaLaunchConfig_t c = {};
@@ -185,7 +208,7 @@ template <class... P> struct TypedLaunch {
         void *v[sizeof...(P) + 1] = {clean(p)..., nullptr};
         const void *f = registered(kernel);
         name_kernel(f, name);
-        ::cudaLaunchKernelExC(&c, f, v);
+        launch_result(::cudaLaunchKernelExC(&c, f, v), name);
     }
 };
 struct TakeKernel {
@@ -248,6 +271,16 @@ inline cudaError_t cudaMemcpyFromSymbol(
     void *dst, const T &symbol, size_t n, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
     cudaError_t e = cudaMemcpyFromSymbolAsync(dst, symbol, n, offset, kind);
     return e != cudaSuccess ? e : ::cudaStreamSynchronize(nullptr);
+}
+/* ---- the API's templates ---- */
+
+template <class... P>
+inline cudaError_t cudaOccupancyMaxPotentialBlockSize(
+    int *min_grid, int *block, void (*kernel)(P...), size_t shared = 0, int limit = 0) {
+    (void)kernel;
+    (void)shared;
+    *block = limit > 0 && limit < 1024 ? limit / 32 * 32 ? limit / 32 * 32 : limit : 1024;
+    return ::cudaDeviceGetAttribute(min_grid, cudaDevAttrMultiProcessorCount, 0);
 }
 template <class P, class T> inline cudaError_t cudaGetSymbolAddress(P **out, const T &symbol) {
     *out = static_cast<P *>((void *)&symbol);
@@ -488,9 +521,8 @@ inline double __drcp_rn(double a) { return 1.0 / a; }
 inline double __dsqrt_rn(double a) { return sqrt(a); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
+#include "hostcuda_math.h"
 /* approximate functions: exact here, documented ulp bounds on the GPU; compare with a tolerance */
-inline float rsqrtf(float a) { return float(1.0 / sqrt(double(a))); }
-inline double rsqrt(double a) { return 1.0 / sqrt(a); }
 inline float __frsqrt_rn(float a) { return rsqrtf(a); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; }
@@ -546,16 +578,10 @@ template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) {
     using C = std::common_type_t<A, B>;
     return C(a) < C(b) ? C(b) : C(a);
 }
-inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { /* one rounding: the product is exact in double */
-    auto one = [](__half x, __half y, __half z) {
-        return __double2half(double(__half2float(x)) * double(__half2float(y)) + double(__half2float(z)));
-    };
-    return __halves2half2(
-        one(__low2half(a), __low2half(b), __low2half(c)), one(__high2half(a), __high2half(b), __high2half(c)));
-}
 inline long long clock64() { return hcu::clock_ns(); }
 inline void __nanosleep(unsigned) {}
 #define __trap() hcu::device_trap(__FILE__, __LINE__)
 
+#include "hostcuda_half.h"
 #include "hostcuda_groups.h"
 #endif

@@ -65,14 +65,18 @@ HCU_SKIPPED := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),,"skipped: hostcuda $
 endif
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------
-HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_blas hcu_nccl hcu_ptx hcu_sass
-HCU_USER_SOURCES := $(filter-out hcu_ptx hcu_sass $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas),$(HCU_SOURCES)) hcu_lean
+HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_blas hcu_blas1 hcu_curand hcu_nccl hcu_ptx hcu_sass
+HCU_USER_SOURCES := $(filter-out hcu_ptx hcu_sass $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas hcu_blas1),$(HCU_SOURCES)) hcu_lean
 HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
+$(HCU_BUILD)/hcu_refused.inc: $(HCU_DIR)/features.txt
+	@mkdir -p $(@D)
+	awk '$$3 == "refused" && $$1 ~ /^(runtime|driver|cublas|cublasLt|curand)$$/ { print "REFUSED(" $$2 ")" }' $< >$@
+$(HCU_ALL:%=$(HCU_BUILD)/%/hcu_refused.o): $(HCU_BUILD)/hcu_refused.inc
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
 $(HCU_BUILD)/$(1)/%.o: $(HCU_DIR)/%.cpp $(HCU_HEADERS) $(HCU_DIR)/hostcuda.mk
 	@mkdir -p $$(@D)
-	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_RT_$(1)) -c $$< -o $$@
+	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) -I$(HCU_BUILD) $$(HCU_RT_$(1)) -c $$< -o $$@
 $(HCU_BUILD)/libhostcuda-$(1).a: $(HCU_SOURCES:%=$(HCU_BUILD)/$(1)/%.o)
 	@rm -f $$@
 	$$(AR) rcs $$@ $$^

@@ -70,6 +70,8 @@ struct KernelDesc {
 void register_kernel(const void *function, const KernelDesc *);
 void name_kernel(const void *function, const char *name); /* for messages, instead of the mangled name */
 
+void launch_result(cudaError_t e, const char *name); /* of a launch by <<<>>>, which returns nothing */
+
 /* __device__ variables: ordinary globals, copied in the order of a stream */
 cudaError_t symbol_copy(void *symbol, size_t size, void *other, size_t n, size_t offset, cudaMemcpyKind kind,
     cudaStream_t stream, bool to_symbol);

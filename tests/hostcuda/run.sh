@@ -58,7 +58,7 @@ compile() { # VARIANT
     esac
     # shellcheck disable=SC2086
     "$cc" -std=gnu++17 -w -g $flags -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer $FLAGS -iquote "$(dirname "$file")" \
-        -isystem "$CUDA_HOME/include" -I"$here" -x c++ -include hostcuda.h "$source" -x none "$libs/libhostcuda-$1.a" \
+        -isystem "$CUDA_HOME/include" -isystem "$CUDA_HOME/include/cccl" -I"$here" -x c++ -include hostcuda.h "$source" -x none "$libs/libhostcuda-$1.a" \
         -lpthread -ldl -o "$logs/$1" >"$logs/$1.build" 2>&1 && return 0
     head -n 25 "$logs/$1.build"
     hint 'undefined reference to .\(cuda\|cublas\|cudnn\|curand\|nccl\)' "the host runtime has no such function: docs/hostcuda.md lists what there is"
@@ -93,7 +93,7 @@ summary() { # VARIANT STATUS: leaks of a program that gave up are not told
                 word = words[i]
                 sub(/:$/, "", word)
                 if (word !~ /^[^:]+\.[A-Za-z+]+:[0-9]+(:[0-9]+)?$/) continue
-                if (word ~ /^(\/usr|\.\.\/sysdeps|\.+\/csu)\// || word ~ /(^|\/)(hcu_[a-z]+\.(cpp|h)|hostcuda[a-z_]*\.h|mma\.h):/) continue
+                if (word ~ /^(\/usr|\.\.\/sysdeps|\.+\/csu)\// || word ~ /(^|\/)(hcu_[a-z]+\.(cpp|h)|hostcuda[a-z_]*\.h|mma\.h|hcu_refused\.inc):/) continue
                 if (word ~ /libsanitizer|sanitizer_common|vg_replace|compiler-rt/) continue
                 if (match(word, /:[0-9]+:[0-9]+$/)) sub(/:[0-9]+$/, "", word)
                 if (index(word, top "/") == 1) word = substr(word, length(top) + 2)

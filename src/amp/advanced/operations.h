@@ -1,6 +1,6 @@
 /* ==== >>operations ===============================================================================================
-   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
-   on a page. */
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table on a
+   page.   tests: tests/test_policy.c, tests/torch_operations.py */
 
 /* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
@@ -214,9 +214,8 @@
     X(INTERPOLATE, "nn.Upsample", "")
 /* clang-format on */
 
-enum { /* amp_op */
-    AMP_OP_NONE = 0,
-/* an operation that no list knows */
+enum {               /* amp_op */
+    AMP_OP_NONE = 0, /* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X

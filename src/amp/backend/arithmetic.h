@@ -2,7 +2,7 @@
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
    contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
    the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
-   amp_gelu work in the environment they find. */
+   amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
@@ -184,8 +184,7 @@ AMP_INLINE float ampi_about_rsqrt(float x) {
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
     return r;
 }
-/* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
- */
+/* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
     return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);

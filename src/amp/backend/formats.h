@@ -2,7 +2,8 @@
    From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written
    once for every backend, then the jobs and the table of functions that a backend implements. */
 
-/* ---- inline bodies of >>types and >>formats   tests: tests/test_formats.c, tests/exhaustive.c ---- */
+/* ---- formats of numbers: the bodies of >>types and >>formats ----
+   tests: tests/test_formats.c, tests/exhaustive.c, tests/ptx.sh */
 
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
     amp_array a = AMP_ZERO;

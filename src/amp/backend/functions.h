@@ -1,7 +1,7 @@
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
-   of them. */
+   of them: ampi_scalar_exp_scaled is AMPI_F(exp_scaled) there.   tests: tests/test_formats.c, tests/exhaustive.c */
 
 #define AMPI_PASS_MATH   1 /* exp and the activations */
 #define AMPI_PASS_UPDATE 2 /* the optimizers */
@@ -113,7 +113,8 @@ AMP_INLINE int ampi_act_reads_aux(amp_act act) {
 #undef AMP_X
 }
 
-/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ----
+   tests: tests/test_memory.c */
 AMP_INLINE uint64_t amp_dropout_threshold(float p) {
     float t = amp_mul(p, 4294967296.0f);
     return (uint64_t)t;

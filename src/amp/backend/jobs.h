@@ -1,4 +1,5 @@
-/* ---- a parameter set, as backends see it ---- */
+/* ---- a parameter set, as backends see it; then the jobs, which is what a backend is asked to do ----
+   tests: tests/test_step.c, tests/test_params.c, tests/test_context.c (a backend of the test's own) */
 
 #define AMP_CHUNK        65536u /* elements per chunk: unit of work and of every reduction */
 #define AMP_PART         2048u  /* elements of a part: what is added up in FP32 */
@@ -144,8 +145,8 @@ typedef struct amp_inspect_job {
     amp_scaler_state *scaler; /* or NULL */
     amp_purpose purpose;
     uint32_t summed; /* 1: totals are those of `sum`; 0: nothing was added up */
-    uint32_t
-        fresh; /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    uint32_t fresh;
     uint32_t next_scale; /* 1: then the next loss scale */
     uint32_t keep_going; /* AMP_FOR_ACCUMULATE: 1: a bad micro-batch is dropped; 0: it spoils the window */
     float clip_norm;     /* 0: none */
@@ -221,7 +222,7 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
     uint32_t accum;                 /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
 
-/* ---- products and losses: jobs ---- */
+/* ---- products and losses: jobs   tests: tests/test_products.c, tests/test_fp8.c ---- */
 
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
@@ -252,8 +253,8 @@ typedef struct amp_xent_job { /* rows > 0 */
     size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
-typedef struct
-    amp_fp8_state {       /* of one tensor, in context memory. Members of 4 bytes: a state file has them as words */
+/* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
+typedef struct amp_fp8_state {
     float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
     float amax;           /* of the last cast */
     float window;         /* delayed scaling: the largest of the history */
@@ -281,8 +282,7 @@ typedef struct amp_dropout_job { /* count > 0 */
     uint32_t _pad;
 } amp_dropout_job;
 
-/* ---- products and losses: the math of one element
-   --------------------------------------------------------------------------- */
+/* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {

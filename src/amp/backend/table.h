@@ -1,7 +1,8 @@
 /* ---- the table ----
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
    function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed. Pointers in jobs are context memory unless said otherwise.
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -22,6 +23,10 @@ typedef struct amp_backend {
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
     void (*destroy)(amp_ctx *);
+    /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
+       calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
+       NULL: they change nothing */
+    amp_status (*leave)(amp_ctx *, amp_status);
     /* memory: all needed, and cast */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
@@ -65,78 +70,13 @@ typedef struct amp_backend {
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
 
-/* The class of every verb that works on a context, for documentation and tests: X(function, class). enqueue_or_query: a
-   query if it is asked for a report. A verb that is of class host when there is nothing to allocate stands as setup. */
-/* clang-format off */
-#define AMP_VERB_LIST(X) \
-    X(amp_alloc, setup) \
-    X(amp_free, setup) \
-    X(amp_copy, query) \
-    X(amp_copy_async, enqueue) \
-    X(amp_zero, enqueue) \
-    X(amp_sync, query) \
-    X(amp_cast, enqueue) \
-    X(amp_all_finite, query) \
-    X(amp_histogram_count, query) \
-    X(amp_params_create, setup) \
-    X(amp_params_add, setup) \
-    X(amp_params_commit, setup) \
-    X(amp_params_destroy, setup) \
-    X(amp_params_master_to_model, enqueue) \
-    X(amp_params_model_to_master, enqueue) \
-    X(amp_params_grads_to, enqueue) \
-    X(amp_params_zero_grad, enqueue) \
-    X(amp_params_use, setup) \
-    X(amp_params_set_steps, query) \
-    X(amp_scaler_create, setup) \
-    X(amp_scaler_destroy, setup) \
-    X(amp_scaler_get, query) \
-    X(amp_scaler_set_scale, query) \
-    X(amp_scaler_set, query) \
-    X(amp_scaler_configure, query) \
-    X(amp_scaler_unscale, enqueue) \
-    X(amp_unscale, enqueue_or_query) \
-    X(amp_scaler_update, enqueue) \
-    X(amp_step, enqueue) \
-    X(amp_update, enqueue) \
-    X(amp_inspect, enqueue) \
-    X(amp_apply, enqueue) \
-    X(amp_window_begin, host) \
-    X(amp_window_end, host) \
-    X(amp_accumulate, enqueue) \
-    X(amp_param_read, query) \
-    X(amp_param_write, query) \
-    X(amp_grad_norm, query) \
-    X(amp_clip, enqueue) \
-    X(amp_step_poll, host) \
-    X(amp_report, query) \
-    X(amp_watch_array, query) \
-    X(amp_autocast_begin, setup) \
-    X(amp_autocast_release, setup) \
-    X(amp_autocast_input, enqueue) \
-    X(amp_snapshot_begin, setup) \
-    X(amp_dropout, enqueue) \
-    X(amp_fp8_create, setup) \
-    X(amp_fp8_destroy, setup) \
-    X(amp_quantize, enqueue) \
-    X(amp_fp8_get, query) \
-    X(amp_gemm, enqueue) \
-    X(amp_gemm_explain, host) \
-    X(amp_gemm_tune, setup) \
-    X(amp_linear_forward, enqueue) \
-    X(amp_linear_backward, enqueue) \
-    X(amp_linear_tune, setup) \
-    X(amp_softmax_cross_entropy, enqueue) \
-    X(amp_state_save, query) \
-    X(amp_state_load, query)
-/* clang-format on */
-
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
 AMP_API void *amp_ctx_self(const amp_ctx *ctx);
-/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: %s", text). */
+/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
+   of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -146,6 +86,25 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
 __attribute__((format(printf, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
+/* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
+   itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
+#define AMPI_BUSY \
+    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
+    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+#define AMP_VERB(ctx, name, call) \
+    do { \
+        amp_ctx *in_ = (ctx); \
+        amp_status st_ = amp_verb_begin(in_, name AMPI_BUSY); \
+        return st_ == AMP_OK ? amp_verb_end(in_, call) : st_; \
+    } while (0)
+AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb); /* the name, a colon, what a second thread is told */
+AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status);
+
+#define AMPI_TRY(call) \
+    do { \
+        amp_status try_ = (call); \
+        if (try_ != AMP_OK) return try_; \
+    } while (0)
 
 AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
     uint64_t x = 0;
@@ -221,7 +180,7 @@ AMP_INLINE uint64_t ampi_xxh_end(const ampi_xxh *h) {
     return x ^ x >> 32;
 }
 /* Writes a file that takes the place of `path` whole, durably and at once, or not at all: see >>state. */
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes);
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
 #define AMPI_ULL(x) ((unsigned long long)(x))

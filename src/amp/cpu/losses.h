@@ -118,7 +118,6 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_xent_work j = AMP_ZERO;
     size_t counted = 0, r, n;
     j.c = ampi_cpu_of(ctx);
@@ -136,7 +135,6 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 

@@ -108,20 +108,16 @@ static void ampi_sum_partials(const amp_param_table *table, amp_totals *t, ampi_
     t->sum = ampi_sum_end_of(&s);
 }
 static amp_status ampi_cpu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_step_job j = ampi_step_of(ctx);
     j.sum = job;
     j.inv = amp_sum_factor(job);
     ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_sum_task, &j);
     ampi_sum_partials(&job->table, job->table.totals, j.c->work);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_conclude(job, job->sum.table.totals);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
@@ -399,10 +395,8 @@ static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_clip_task, &j);
 }
 static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_scaler_next(s);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 

@@ -24,9 +24,9 @@ static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reas
 #  define AMPI_PATH 4096
 typedef struct ampi_replacement {
     amp_ctx *ctx;
-    const char *where, *given; /* the path as it was given */
-    FILE *f;                   /* open on `temporary` */
-    unsigned mode;             /* of the file that will be replaced; 0: there is none */
+    const char *given; /* the path as it was given */
+    FILE *f;           /* open on `temporary` */
+    unsigned mode;     /* of the file that will be replaced; 0: there is none */
     int32_t _pad;
     char path[AMPI_PATH];      /* of that file */
     char temporary[AMPI_PATH]; /* beside it */
@@ -98,6 +98,7 @@ static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
 }
 /* Follows symbolic links, as fopen does, also to a file that is not there yet. */
 static amp_status ampi_follow_links(ampi_replacement *r) {
+    amp_ctx *ctx = r->ctx;
     char to[AMPI_PATH];
     int depth;
     for (depth = 0; depth < 40; depth++) {
@@ -105,12 +106,11 @@ static amp_status ampi_follow_links(ampi_replacement *r) {
         size_t dir;
         if (n < 0) return AMP_OK; /* not a link; what else may be wrong shows later */
         dir = to[0] == '/' ? 0 : ampi_base_of(r->path);
-        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, r->ctx, AMP_ERR_IO, "%s: %s: a symbolic link is too long",
-            r->where, r->given);
+        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, AMP_ERR_IO, "%s: a symbolic link is too long", r->given);
         memcpy(r->path + dir, to, (size_t)n);
         r->path[dir + (size_t)n] = 0;
     }
-    return amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: 40 symbolic links in a row", r->where, r->given);
+    return amp_fail(ctx, AMP_ERR_IO, "%s: 40 symbolic links in a row", r->given);
 }
 static const char *ampi_kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "directory";
@@ -118,16 +118,15 @@ static const char *ampi_kind_of(mode_t mode) {
     return S_ISCHR(mode) || S_ISBLK(mode) ? "device" : "special file";
 }
 /* a regular file, or none: then *mode is 0 */
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     struct stat s;
     *mode = 0;
     if (stat(path, &s) != 0) {
-        AMPI_REQUIRE(errno == ENOENT, ctx, AMP_ERR_IO, "%s: %s: %s", where, given, ampi_reason());
+        AMPI_REQUIRE(errno == ENOENT, AMP_ERR_IO, "%s: %s", given, ampi_reason());
         return AMP_OK;
     }
-    AMPI_REQUIRE(S_ISREG(s.st_mode), ctx, AMP_ERR_IO, "%s: %s: it is a %s, but a regular file is needed", where, given,
-        ampi_kind_of(s.st_mode));
+    AMPI_REQUIRE(
+        S_ISREG(s.st_mode), AMP_ERR_IO, "%s: it is a %s, but a regular file is needed", given, ampi_kind_of(s.st_mode));
     *mode = (unsigned)s.st_mode & 07777u;
     return AMP_OK;
 }
@@ -151,7 +150,7 @@ static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
     fd = open(name, O_RDWR);
     if (fd < 0) return;
     if (ampi_lock_file(fd) && ampi_is_named(fd, name) && remove(name) == 0)
-        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
+        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: removed; a writer that died had left it", name);
     (void)close(fd);
 }
 static void ampi_remove_dead(const ampi_replacement *r) {
@@ -171,7 +170,7 @@ static void ampi_remove_dead(const ampi_replacement *r) {
 
 static amp_status ampi_prepare_place(ampi_replacement *r) {
     AMPI_TRY(ampi_follow_links(r));
-    AMPI_TRY(ampi_check_kind(r->ctx, r->where, r->given, r->path, &r->mode));
+    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->mode));
     ampi_remove_dead(r);
     return AMP_OK;
 }
@@ -212,10 +211,8 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     (void)ctx;
-    (void)where;
     (void)given;
     (void)path;
     *mode = 0;
@@ -240,46 +237,44 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  endif
 
-static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *where, const char *path) {
+static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *path) {
     uint64_t attempt;
     r->ctx = ctx;
-    r->where = where;
     r->given = path;
     r->f = NULL;
     r->mode = 0;
-    AMPI_REQUIRE(strlen(path) < AMPI_PATH, ctx, AMP_ERR_IO, "%s: %.100s...: the path is too long", where, path);
+    AMPI_REQUIRE(strlen(path) < AMPI_PATH, AMP_ERR_IO, "%.100s...: the path is too long", path);
     memcpy(r->path, path, strlen(path) + 1);
     AMPI_TRY(ampi_prepare_place(r));
     for (attempt = 0; attempt < 100; attempt++) {
-        AMPI_REQUIRE(ampi_temporary_name(r, ampi_process(), attempt), ctx, AMP_ERR_IO,
-            "%s: %.100s...: the path is too long", where, path);
+        AMPI_REQUIRE(
+            ampi_temporary_name(r, ampi_process(), attempt), AMP_ERR_IO, "%.100s...: the path is too long", path);
         if (ampi_open_temporary(r)) return AMP_OK;
         if (errno != EEXIST) break;
     }
-    return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created: %s", where, path, ampi_reason());
+    return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be created: %s", path, ampi_reason());
 }
 static amp_status ampi_replacement_put(ampi_replacement *r, const void *data, size_t n) {
+    amp_ctx *ctx = r->ctx;
     errno = 0;
-    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, r->ctx, AMP_ERR_IO, "%s: %s: write failed: %s", r->where, r->given,
-        ampi_reason());
+    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, AMP_ERR_IO, "%s: write failed: %s", r->given, ampi_reason());
     return AMP_OK;
 }
 /* st: of what was written. The new file takes its place if all went well, and is removed if not. */
 static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     errno = 0;
     if (st == AMP_OK && !ampi_flush(r->f))
-        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: flushing it to disk failed: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: flushing it to disk failed: %s", r->given, ampi_reason());
     if (st != AMP_OK)
         (void)fclose(r->f);
     else if (!ampi_take_place(r))
-        st = amp_fail(
-            r->ctx, AMP_ERR_IO, "%s: %s: the new file cannot take its place: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: the new file cannot take its place: %s", r->given, ampi_reason());
     if (st != AMP_OK) (void)remove(r->temporary);
     return st;
 }
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     ampi_replacement r;
-    AMPI_TRY(ampi_replacement_begin(&r, ctx, where, path));
+    AMPI_TRY(ampi_replacement_begin(&r, ctx, path));
     return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
 }
 

@@ -122,7 +122,7 @@ static ampi_value ampi_value_of(ampi_value_kind kind, uint32_t on, amp_dtype dty
 
 typedef struct ampi_override { /* who overrides what, for sentences */
     amp_ctx *ctx;
-    const char *where, *name; /* the name that the caller used */
+    const char *name; /* that the caller used */
     amp_policy *p;
     ampi_property property;
 } ampi_override;
@@ -150,7 +150,10 @@ static const struct {
     {"loss_scale", "loss_scale", AMPI_V_DYNAMIC, AMPI_ALL, "", ""},
 };
 
-#define AMPI_ALLOW(o, condition, ...) AMPI_REQUIRE(condition, (o)->ctx, AMP_ERR_INVALID_ARG, "%s: " __VA_ARGS__)
+#define AMPI_ALLOW(condition, ...) \
+    do { \
+        if (!(condition)) return amp_fail(o->ctx, AMP_ERR_INVALID_ARG, __VA_ARGS__); \
+    } while (0)
 
 static amp_status ampi_set_enabled(const ampi_override *o, uint32_t on) {
     o->p->enabled = on;
@@ -162,44 +165,44 @@ static amp_status ampi_set_switch(uint32_t *field, uint32_t on) {
     return AMP_OK;
 }
 static amp_status ampi_set_autocast(const ampi_override *o, uint32_t on) {
-    AMPI_ALLOW(o, !on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->where, o->name,
+    AMPI_ALLOW(!on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->name,
         amp_preset_name(o->p->preset));
     o->p->autocast = on;
     return AMP_OK;
 }
 static amp_status ampi_set_cast_model(const ampi_override *o, amp_dtype t) { /* AMP_AUTO: no cast */
-    AMPI_ALLOW(o, t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name,
-        amp_dtype_name(t));
+    AMPI_ALLOW(
+        t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_model = t;
     if (ampi_is_half(t)) o->p->low = t;
     if (t != AMP_AUTO && o->p->cast_outputs == AMP_AUTO) o->p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
 static amp_status ampi_set_cast_outputs(const ampi_override *o, amp_dtype t) {
-    AMPI_ALLOW(o, ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    AMPI_ALLOW(ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_outputs = t;
     return AMP_OK;
 }
 static amp_status ampi_set_num_losses(const ampi_override *o, double n) {
-    AMPI_ALLOW(o, n >= 1.0 && n < 2147483647.0 && (double)(int32_t)n >= n, "%s is %g; a whole number >= 1 is needed",
-        o->where, o->name, n);
+    AMPI_ALLOW(
+        n >= 1.0 && n < 2147483647.0 && (double)(int32_t)n >= n, "%s is %g; a whole number >= 1 is needed", o->name, n);
     o->p->num_losses = (uint32_t)n;
     return AMP_OK;
 }
 static amp_status ampi_set_limit(const ampi_override *o, float *limit, double scale) { /* min_scale or max_scale */
-    AMPI_ALLOW(o, scale > 0.0 && scale <= 3.4e38 && amp_is_finite(ampi_inverse((float)scale)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, scale);
+    AMPI_ALLOW(scale > 0.0 && scale <= 3.4e38 && amp_is_finite(ampi_inverse((float)scale)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->name, scale);
     *limit = (float)scale;
     return AMP_OK;
 }
 static amp_status ampi_set_low(const ampi_override *o, amp_dtype t) {
     amp_policy *p = o->p;
     if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)t < (uint32_t)AMP_DTYPE_COUNT) {
-        amp_log_event(o->ctx, AMP_LOG_WARNING, "%s: pytorch-cpu supports bf16 and f16, not %s: disabled", o->where,
-            amp_dtype_name(t));
+        amp_log_event(
+            o->ctx, AMP_LOG_WARNING, "pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(t));
         return ampi_set_enabled(o, 0);
     }
-    AMPI_ALLOW(o, ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    AMPI_ALLOW(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
     p->low = t;
     if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
@@ -215,8 +218,8 @@ static amp_status ampi_set_loss_scale(const ampi_override *o, ampi_value v) {
             ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
         return AMP_OK;
     }
-    AMPI_ALLOW(o, v.number > 0.0 && v.number <= 3.4e38 && amp_is_finite(ampi_inverse((float)v.number)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, v.number);
+    AMPI_ALLOW(v.number > 0.0 && v.number <= 3.4e38 && amp_is_finite(ampi_inverse((float)v.number)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->name, v.number);
     p->loss_scale = (float)v.number;
     p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
     p->growth_interval = 0;
@@ -228,9 +231,9 @@ static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
     amp_policy *p = o->p;
     const char *missing = ampi_properties[o->property].missing, *o1 = ampi_properties[o->property].o1;
     int f32_model = o->property == AMPI_P_CAST_MODEL && (v.dtype == AMP_F32 || v.dtype == AMP_AUTO);
-    AMPI_ALLOW(o, ampi_properties[o->property].families & ampi_family(p->preset), "%s is not a property of %s%s",
-        o->where, o->name, amp_preset_name(p->preset), missing);
-    AMPI_ALLOW(o, p->preset != AMP_O1 || !o1[0] || f32_model, "%s is given, but O1 %s", o->where, o->name, o1);
+    AMPI_ALLOW(ampi_properties[o->property].families & ampi_family(p->preset), "%s is not a property of %s%s", o->name,
+        amp_preset_name(p->preset), missing);
+    AMPI_ALLOW(p->preset != AMP_O1 || !o1[0] || f32_model, "%s is given, but O1 %s", o->name, o1);
     switch (o->property) {
     case AMPI_P_ENABLED: return ampi_set_enabled(o, v.on);
     case AMPI_P_AUTOCAST: return ampi_set_autocast(o, v.on);
@@ -249,9 +252,9 @@ static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
 }
 
 /* What no single override can see; then the policy is as asked for. */
-static amp_status ampi_policy_finish(amp_ctx *ctx, const char *where, amp_policy *out, amp_policy *p) {
-    AMPI_REQUIRE(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale, ctx, AMP_ERR_INVALID_ARG,
-        "%s: min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", where, (double)p->min_scale,
+static amp_status ampi_policy_finish(amp_ctx *ctx, amp_policy *out, amp_policy *p) {
+    AMPI_CHECK(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale,
+        "min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", (double)p->min_scale,
         (double)p->max_scale);
     if (p->scaling == AMP_SCALER_DYNAMIC) {
         if (p->max_scale > 0.0f && p->loss_scale > p->max_scale)
@@ -268,8 +271,7 @@ static amp_status ampi_override_switch(ampi_override *o, ampi_property property,
     if (given == 0) return AMP_OK;
     o->property = property;
     o->name = ampi_properties[property].ours;
-    AMPI_ALLOW(o, given == 1 || given == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->where, o->name,
-        (int)given);
+    AMPI_ALLOW(given == 1 || given == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->name, (int)given);
     return ampi_policy_override(o, ampi_value_of(AMPI_V_SWITCH, given == 1, AMP_AUTO, 0.0));
 }
 static amp_status ampi_override_dtype(ampi_override *o, ampi_property property, int32_t given) { /* AMP_NONE: False */
@@ -328,8 +330,8 @@ static amp_status ampi_override_scale(ampi_override *o, const char *text) {
     ampi_value v = ampi_value_of(AMPI_V_DYNAMIC, 0, AMP_AUTO, 0.0);
     if (!text) return AMP_OK;
     if (strcmp(text, "dynamic") != 0) v.kind = AMPI_V_NUMBER;
-    AMPI_ALLOW(o, v.kind == AMPI_V_DYNAMIC || ampi_parse_number(&v.number, text),
-        "loss_scale is \"%s\"; \"dynamic\" or a number is needed", o->where, text);
+    AMPI_ALLOW(v.kind == AMPI_V_DYNAMIC || ampi_parse_number(&v.number, text),
+        "loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
     o->property = AMPI_P_LOSS_SCALE;
     o->name = "loss_scale";
     return ampi_policy_override(o, v);
@@ -337,20 +339,16 @@ static amp_status ampi_override_scale(ampi_override *o, const char *text) {
 
 static amp_status ampi_do_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    static const char where[] = "amp_policy_init";
     amp_policy_desc d = AMP_ZERO;
     amp_policy p;
     ampi_override o;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, ctx, AMP_ERR_INVALID_ARG,
-        "%s: preset is %d: no such level", where, (int)preset);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
     if (overrides) {
-        AMPI_CHECK_DESC(ctx, where, overrides);
+        AMPI_CHECK_DESC(overrides);
         d = *overrides;
     }
     o.ctx = ctx;
-    o.where = where;
     o.name = "";
     o.p = &p;
     o.property = AMPI_P_COUNT;
@@ -366,19 +364,18 @@ static amp_status ampi_do_policy_init(
     AMPI_TRY(ampi_override_number(&o, AMPI_P_MAX_SCALE, (double)d.max_scale));
     AMPI_TRY(ampi_override_dtype(&o, AMPI_P_LOW, (int32_t)d.low));
     AMPI_TRY(ampi_override_scale(&o, d.loss_scale));
-    return ampi_policy_finish(ctx, where, policy, &p);
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    AMPI_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
+    AMP_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
 }
 
 /* ---- overrides from text ---- */
 
 static amp_status ampi_parse_switch(const ampi_override *o, ampi_value *v, const char *text) {
     v->on = strcmp(text, "True") == 0;
-    AMPI_ALLOW(
-        o, v->on || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->where, o->name, text);
+    AMPI_ALLOW(v->on || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->name, text);
     return AMP_OK;
 }
 static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const char *text) {
@@ -393,7 +390,7 @@ static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const 
     if (strncmp(text, "torch.", 6) == 0 || strncmp(text, "mindspore.", 10) == 0) bare = strchr(text, '.') + 1;
     while (i < n && strcmp(names[i].text, bare) != 0)
         i++;
-    AMPI_ALLOW(o, i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->where, o->name, text);
+    AMPI_ALLOW(i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->name, text);
     v->dtype = names[i].dtype;
     return AMP_OK;
 }
@@ -403,20 +400,17 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     ampi_value v = ampi_value_of(AMPI_V_SWITCH, 0, AMP_AUTO, 0.0);
     amp_policy p;
     uint32_t k = 0;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     o->ctx = ctx;
-    o->where = "amp_policy_set";
     o->name = property;
     o->p = &p;
-    AMPI_ALLOW(o, policy, "policy is NULL", o->where);
-    AMPI_ALLOW(o, property, "property is NULL", o->where);
-    AMPI_ALLOW(o, value, "value is NULL", o->where);
-    AMPI_REQUIRE(
-        !policy->_begin && !policy->_end, ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", o->where);
+    AMPI_ALLOW(policy, "policy is NULL");
+    AMPI_ALLOW(property, "property is NULL");
+    AMPI_ALLOW(value, "value is NULL");
+    AMPI_REQUIRE(!policy->_begin && !policy->_end, AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
     while (k < AMPI_P_COUNT && strcmp(ampi_properties[k].ours, property) != 0 &&
         strcmp(ampi_properties[k].theirs, property) != 0)
         k++;
-    AMPI_ALLOW(o, k < AMPI_P_COUNT, "\"%s\" is not a property", o->where, property);
+    AMPI_ALLOW(k < AMPI_P_COUNT, "\"%s\" is not a property", property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
     o->property = (ampi_property)k;
@@ -424,16 +418,15 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     if (v.kind == AMPI_V_SWITCH) AMPI_TRY(ampi_parse_switch(o, &v, value));
     if (v.kind == AMPI_V_DTYPE) AMPI_TRY(ampi_parse_dtype(o, &v, value));
     if (v.kind == AMPI_V_NUMBER)
-        AMPI_ALLOW(
-            o, ampi_parse_number(&v.number, value), "%s is \"%s\"; a number is needed", o->where, property, value);
+        AMPI_ALLOW(ampi_parse_number(&v.number, value), "%s is \"%s\"; a number is needed", property, value);
     if (v.kind == AMPI_V_DYNAMIC)
         AMPI_TRY(ampi_override_scale(o, value));
     else
         AMPI_TRY(ampi_policy_override(o, v));
-    return ampi_policy_finish(ctx, o->where, policy, &p);
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    AMPI_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
+    AMP_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
 }
 
 /* ---- descs ---- */

@@ -22,22 +22,20 @@ static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, siz
     return a + b + cols;
 }
 
-static amp_status ampi_same_dtype(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
-    AMPI_REQUIRE(a.dtype == b.dtype, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is %s and %s is %s; they must have one dtype",
-        where, name_a, amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
+static amp_status ampi_same_dtype(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+    AMPI_REQUIRE(a.dtype == b.dtype, AMP_ERR_UNSUPPORTED, "%s is %s and %s is %s; they must have one dtype", name_a,
+        amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
     return AMP_OK;
 }
 /* The two factors of a product: FP8 formats may mix. */
-static amp_status ampi_same_factors(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+static amp_status ampi_same_factors(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
     if (ampi_is_f8(a.dtype) && ampi_is_f8(b.dtype)) return AMP_OK;
-    return ampi_same_dtype(ctx, where, name_a, a, name_b, b);
+    return ampi_same_dtype(ctx, name_a, a, name_b, b);
 }
 
-static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin) {
-    AMPI_REQUIRE(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), ctx, AMP_ERR_INVALID_ARG,
-        "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
+    AMPI_CHECK(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), "pin is %s; f32, f16 or bf16 is needed",
+        amp_dtype_name(pin));
     return AMP_OK;
 }
 
@@ -59,27 +57,25 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
     return *x->stride < x->cols || ampi_span(1, 0, batch, *x->stride, x->cols) > *x->ld;
 }
 
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, const ampi_matrix *x, size_t batch) {
+static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
     char full[16];
     size_t packed;
     if (*x->ld == 0) *x->ld = x->cols;
-    AMPI_REQUIRE(*x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(*x->ld),
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_REQUIRE(
-        ampi_product(&packed, x->rows, *x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
-    AMPI_REQUIRE(!x->output || *x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", where, x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
     if (*x->stride == 0)
         *x->stride = packed;
     else if (*x->stride == AMP_BROADCAST)
         *x->stride = 0;
-    AMPI_REQUIRE(!x->output || !ampi_batches_overlap(x, batch), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(*x->stride));
+    AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
+        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
     *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
-    AMPI_REQUIRE(*x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
     snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, where, full, x->array, *x->span, 1);
+    return ampi_check_array(ctx, full, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -92,21 +88,19 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
 }
 
 /* A job's numbers: defaults, and what can be checked without shapes. */
-static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, amp_gemm_job *j) {
+static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     const char *misplaced = ampi_misplaced_scale(j);
-    AMPI_REQUIRE(
-        (uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)j->act);
-    AMPI_REQUIRE(!j->backward || !j->bias.data, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.bias is not supported with desc.backward", where);
-    AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", j->alpha_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", j->beta_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", j->scale_a));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", j->scale_b));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", j->scale_d));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", j->amax_d));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    AMPI_CHECK((uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, "desc.act is %d", (int)j->act);
+    AMPI_CHECK(!j->backward || !j->bias.data, "desc.bias is not supported with desc.backward");
+    AMPI_CHECK(!misplaced, "desc.%s is for FP8 only", misplaced);
+    AMPI_TRY(ampi_check_words(ctx, "desc.alpha_ptr", j->alpha_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.beta_ptr", j->beta_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_a", j->scale_a));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_b", j->scale_b));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_d", j->scale_d));
+    AMPI_TRY(ampi_check_words(ctx, "desc.amax_d", j->amax_d));
+    AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     j->batch = j->batch ? j->batch : 1;
     j->trans_a = j->trans_a != 0;
     j->trans_b = j->trans_b != 0;
@@ -129,7 +123,7 @@ static ampi_stored ampi_stored_as(size_t rows, size_t cols, uint32_t transposed)
 typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
 
 /* A job's matrices: leading dimensions and strides. */
-static amp_status ampi_gemm_shapes(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
+static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
     const size_t ldd = j->ldd ? j->ldd : j->n;
     ampi_matrix x[4] = {
@@ -144,19 +138,18 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, const char *where, amp_gemm_job
         if (!j->ldc) j->ldc = ldd;
         if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_REQUIRE(!j->dbias.data || (j->batch == 1 && ldd == j->n), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
+    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, where, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", j->bias, j->n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
-    return ampi_check_array(ctx, where, "desc.dbias", j->dbias, j->n, 0);
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
 }
 
 /* The job of a desc: what is there is right, and what is not read is not there. */
-static amp_status ampi_gemm_resolve(amp_ctx *ctx, const char *where, amp_gemm_job *j, ampi_spans *span) {
-    AMPI_TRY(ampi_gemm_numbers(ctx, where, j));
-    AMPI_TRY(ampi_gemm_shapes(ctx, where, j, span));
+static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
+    AMPI_TRY(ampi_gemm_numbers(ctx, j));
+    AMPI_TRY(ampi_gemm_shapes(ctx, j, span));
     if (j->backward && j->act == AMP_ACT_NONE) {
         j->backward = 0;
         j->aux.data = NULL;
@@ -174,7 +167,7 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 }
 
 /* Outputs may overlap nothing, but c may be d. */
-static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const ampi_spans *span) {
+static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_extent r[7];
     r[0] = ampi_extent_of("desc.d", j->d, span->d, 0, 1);
     r[1] = ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0);
@@ -183,7 +176,7 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_
     r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
     r[5] = ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward);
     r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
-    return ampi_check_extents(ctx, where, r, 7);
+    return ampi_check_extents(ctx, r, 7);
 }
 
 /* alpha is 0: a and b are not read, whatever they and the other factors are. */
@@ -200,12 +193,11 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
-static amp_status ampi_gemm_finish(
-    amp_ctx *ctx, const char *where, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
+static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
     if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
-    if (j->k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j->a, "desc.b", j->b));
-    if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j->c, "desc.d", j->d));
-    AMPI_TRY(ampi_gemm_overlaps(ctx, where, j, span));
+    if (j->k) AMPI_TRY(ampi_same_factors(ctx, "desc.a", j->a, "desc.b", j->b));
+    if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, "desc.c", j->c, "desc.d", j->d));
+    AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
     case AMPI_RUN: return ctx->b->gemm(ctx, j);
@@ -217,27 +209,36 @@ static amp_status ampi_gemm_finish(
 }
 
 /* A product whose operands and dtypes are all given. */
-static amp_status ampi_gemm(amp_ctx *ctx, const char *where, amp_gemm_desc *d, const ampi_goal *goal) {
+static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_desc *d, const ampi_goal *goal) {
     ampi_spans span;
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_gemm_resolve(ctx, where, d, &span));
-    return ampi_gemm_finish(ctx, where, d, &span, goal);
+    AMPI_HAS(gemm);
+    AMPI_TRY(ampi_gemm_resolve(ctx, d, &span));
+    return ampi_gemm_finish(ctx, d, &span, goal);
+}
+
+/* The same for a verb that is made of products: in its sentences the desc is amp_gemm's. */
+static amp_status ampi_gemm_inside(amp_ctx *ctx, amp_gemm_desc *d, const ampi_goal *goal) {
+    amp_status st;
+    ctx->inside = "amp_gemm: ";
+    st = ampi_gemm(ctx, d, goal);
+    ctx->inside = NULL;
+    return st;
 }
 
 /* ---- a product in a scope ---- */
 
 /* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class
    of op. */
-static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b,
-    amp_op_class *c, amp_dtype *want) {
-    AMPI_TRY(ampi_check_pin(ctx, where, pin));
+static amp_status ampi_wanted(
+    amp_ctx *ctx, amp_op op, amp_dtype pin, amp_array a, amp_array b, amp_op_class *c, amp_dtype *want) {
+    AMPI_TRY(ampi_check_pin(ctx, pin));
     *c = ampi_region_class(ctx, op, want);
     if (pin != AMP_AUTO) {
         *want = pin;
         return AMP_OK;
     }
-    AMPI_REQUIRE(*c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region",
-        where, amp_op_name(op));
+    AMPI_REQUIRE(
+        *c != AMP_CLASS_BANNED, AMP_ERR_UNSUPPORTED, "%s is banned by the policy of this region", amp_op_name(op));
     if (*want == AMP_AUTO && *c == AMP_CLASS_WIDEST && (a.dtype == AMP_F32 || b.dtype == AMP_F32)) *want = AMP_F32;
     return AMP_OK;
 }
@@ -252,15 +253,13 @@ static amp_dtype ampi_gemm_output(
 }
 
 /* The dtype of an automatic d is chosen, of an automatic aux follows it. */
-static amp_status ampi_gemm_choose(
-    amp_ctx *ctx, const char *where, amp_gemm_job *j, amp_op op, amp_op_class c, amp_dtype want) {
+static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp_op_class c, amp_dtype want) {
     float beta = 0;
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &beta, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     if (j->d.data && j->d.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(j->d_dtype, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        AMPI_REQUIRE(!ampi_nonzero(beta) || j->c.data, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
+        AMPI_CHECK(j->d_dtype, "desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned");
+        AMPI_CHECK(!ampi_nonzero(beta) || j->c.data,
+            "desc.d.dtype is auto, but with beta its contents are read: their dtype is needed");
         j->d.dtype = ampi_gemm_output(ctx, j, ampi_nonzero(beta), op, c, want);
     }
     if (j->aux.data && j->aux.dtype == AMP_AUTO) j->aux.dtype = j->d.dtype;
@@ -268,7 +267,7 @@ static amp_status ampi_gemm_choose(
 }
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
-static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
     const int plan = goal->kind == AMPI_EXPLAIN;
     amp_gemm_job j;
     amp_op op;
@@ -277,55 +276,50 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_ge
     ampi_spans span;
     ampi_mark mark;
     amp_status st;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_REQUIRE(
-        !(desc->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags has an unknown bit", where);
-    AMPI_HAS(ctx, where, gemm);
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(!(desc->flags & ~AMPI_GEMM_FLAGS), "desc.flags has an unknown bit");
+    AMPI_HAS(gemm);
     j = *desc;
     op = j.batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
-    AMPI_TRY(ampi_wanted(ctx, where, op, j.pin, j.a, j.b, &c, &want));
-    AMPI_TRY(ampi_gemm_choose(ctx, where, &j, op, c, want));
-    AMPI_TRY(ampi_gemm_resolve(ctx, where, &j, &span));
+    AMPI_TRY(ampi_wanted(ctx, op, j.pin, j.a, j.b, &c, &want));
+    AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
+    AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, where, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, where, j.b, span.b, want, plan, &j.b);
-    if (st == AMP_OK) st = ampi_gemm_finish(ctx, where, &j, &span, goal);
+    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 static amp_status ampi_do_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm", desc, &ampi_goal_run);
+    return ampi_gemm_scoped(ctx, desc, &ampi_goal_run);
 }
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
 }
 static amp_status ampi_do_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm_tune", desc, &ampi_goal_tune);
+    return ampi_gemm_scoped(ctx, desc, &ampi_goal_tune);
 }
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
 }
 static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    static const char where[] = "amp_gemm_explain";
     ampi_goal goal;
     amp_status st;
     char first;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(text && bytes, ctx, AMP_ERR_INVALID_ARG, "%s: text is NULL, or bytes is 0", where);
+    AMPI_CHECK(text && bytes, "text is NULL, or bytes is 0");
     goal.kind = AMPI_EXPLAIN;
     goal.text = text;
     goal.bytes = bytes;
     first = text[0];
     text[0] = 0;
-    st = ampi_gemm_scoped(ctx, where, desc, &goal);
+    st = ampi_gemm_scoped(ctx, desc, &goal);
     if (st != AMP_OK) text[0] = first;
     return st;
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
+    AMP_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
 

@@ -115,28 +115,22 @@ static amp_status ampi_report_rows(const amp_params *p, amp_report_row *rows, co
 }
 static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap,
     const amp_array *arrays, const char *const *names, size_t n) {
-    static const char where[] = "amp_report";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_scaler_info info = AMP_ZERO;
-    ampi_fpu fpu;
-    amp_status st;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(rows, ctx, AMP_ERR_INVALID_ARG, "%s: rows is NULL", where);
-    AMPI_REQUIRE(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, ctx, AMP_ERR_INVALID_ARG,
-        "%s: cap is %llu, but there are 1 + %llu + %llu rows", where, AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
-    AMPI_TRY(ampi_check_list(ctx, where, arrays, n));
-    AMPI_REQUIRE(!n || names, ctx, AMP_ERR_INVALID_ARG, "%s: names is NULL", where);
-    AMPI_HAS(ctx, where, histogram);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    if (s) AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_scaler_get(s, &info)));
-    fpu = ampi_fpu_enter(); /* shares are divided */
-    st = ampi_report_rows(p, rows, arrays, names, n, &info);
-    ampi_fpu_leave(fpu);
-    return ampi_failed_in(ctx, where, st);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(rows, "rows is NULL");
+    AMPI_CHECK(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, "cap is %llu, but there are 1 + %llu + %llu rows",
+        AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
+    AMPI_TRY(ampi_check_list(ctx, arrays, n));
+    AMPI_CHECK(!n || names, "names is NULL");
+    AMPI_HAS(histogram);
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
+    return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
+    AMP_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */
@@ -198,11 +192,9 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 }
 
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
-    static const char where[] = "amp_watch_array";
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (w->where) return AMP_OK;
-    AMPI_REQUIRE(name, ctx, AMP_ERR_INVALID_ARG, "%s: name is NULL", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_all_finite(ctx, &w->found, &a, 1)));
+    AMPI_CHECK(name, "name is NULL");
+    AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
     w->where = name;
@@ -210,6 +202,6 @@ static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *na
 }
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (!w || !w->on) return AMP_OK;
-    AMPI_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
+    AMP_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
 }
 

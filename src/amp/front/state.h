@@ -79,7 +79,7 @@ typedef struct ampi_section {
 #  define AMPI_STATE_VERSION 2u
 typedef struct ampi_file { /* being written or read */
     amp_ctx *ctx;
-    const char *path, *where;
+    const char *path;
     ampi_replacement *to; /* writing */
     FILE *f;              /* reading */
     uint8_t *buffer;      /* host memory, of buffer_bytes: pieces to write, or all that was read */
@@ -246,14 +246,15 @@ static int ampi_is_sealed(ampi_file *f) {
 __attribute__((format(printf, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
+    amp_ctx *ctx = f->ctx;
     char what[200];
     va_list va;
     va_start(va, format);
     ampi_message(what, sizeof what, format, va);
     va_end(va);
-    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
-        "%s: %s: its checksum does not match: the file is truncated or damaged (%s)", f->where, f->path, what);
-    return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
+    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), AMP_ERR_FORMAT,
+        "%s: its checksum does not match: the file is truncated or damaged (%s)", f->path, what);
+    return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
 /* the state that a scaler gets from its section */
@@ -344,7 +345,7 @@ static amp_status ampi_read_raw(ampi_file *f, void *data, size_t n) {
     errno = 0;
     if (fread(data, 1, n, f->f) == n) return AMP_OK;
     if (!ferror(f->f)) return ampi_bad_file(f, "the file is truncated");
-    return amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: read failed: %s", f->where, f->path, ampi_reason());
+    return amp_fail(f->ctx, AMP_ERR_IO, "%s: read failed: %s", f->path, ampi_reason());
 }
 static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces that are still in the caches to add up */
     uint8_t *b = (uint8_t *)data;
@@ -494,65 +495,60 @@ static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
 static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
     return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
 }
-static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st) {
+static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
-    AMPI_CHECK_DESC(ctx, where, st);
-    AMPI_REQUIRE(path && *path, ctx, AMP_ERR_INVALID_ARG, "%s: path is %s", where, path ? "empty" : "NULL");
-    AMPI_REQUIRE(!st->flags, ctx, AMP_ERR_INVALID_ARG, "%s: state.flags is not 0", where);
-    AMPI_REQUIRE(!st->n_params || st->params, ctx, AMP_ERR_INVALID_ARG, "%s: state.params is NULL", where);
-    AMPI_REQUIRE(!st->n_scalers || st->scalers, ctx, AMP_ERR_INVALID_ARG, "%s: state.scalers is NULL", where);
-    AMPI_REQUIRE(!st->user_bytes || st->user, ctx, AMP_ERR_INVALID_ARG, "%s: state.user is NULL", where);
+    AMPI_CHECK_DESC(st);
+    AMPI_CHECK(path && *path, "path is %s", path ? "empty" : "NULL");
+    AMPI_CHECK(!st->flags, "state.flags is not 0");
+    AMPI_CHECK(!st->n_params || st->params, "state.params is NULL");
+    AMPI_CHECK(!st->n_scalers || st->scalers, "state.scalers is NULL");
+    AMPI_CHECK(!st->user_bytes || st->user, "state.user is NULL");
     for (i = 0; i < st->n_params; i++) {
-        AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
-        AMPI_REQUIRE(ampi_may_travel(st->params[i]), ctx, AMP_ERR_STAGE,
-            "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_params(ctx, st->params[i]));
+        AMPI_STAGE(ampi_may_travel(st->params[i]), "parameter set %llu is inside an accumulation window", AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
         if (!st->scalers[i]) continue;
-        AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
-        AMPI_REQUIRE(!st->scalers[i]->checked, ctx, AMP_ERR_STAGE,
-            "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_scaler(ctx, st->scalers[i]));
+        AMPI_STAGE(!st->scalers[i]->checked, "scaler %llu is between a check and amp_scaler_update", AMPI_ULL(i));
     }
-    AMPI_REQUIRE(!st->n_fp8 || st->fp8, ctx, AMP_ERR_INVALID_ARG, "%s: state.fp8 is NULL", where);
+    AMPI_CHECK(!st->n_fp8 || st->fp8, "state.fp8 is NULL");
     for (i = 0; i < st->n_fp8; i++)
-        AMPI_REQUIRE(st->fp8[i] && st->fp8[i]->ctx == ctx, ctx, AMP_ERR_INVALID_ARG,
-            "%s: state.fp8[%llu] is NULL, or belongs to a different context", where, AMPI_ULL(i));
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+        AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
+            AMPI_ULL(i));
+    return ctx->b->may_wait(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
+    amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_alloc(&f->ctx->host, buffer_bytes);
-    AMPI_REQUIRE(f->buffer, f->ctx, AMP_ERR_NO_MEMORY, "%s: %llu bytes of host memory are needed", f->where,
-        AMPI_ULL(buffer_bytes));
+    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, buffer_bytes);
+    AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
-static ampi_file ampi_file_of(amp_ctx *ctx, const char *where, const char *path) {
+static ampi_file ampi_file_of(amp_ctx *ctx, const char *path) {
     ampi_file f;
     memset(&f, 0, sizeof f);
     f.ctx = ctx;
     f.path = path;
-    f.where = where;
     return f;
 }
 
 static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_save";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     ampi_replacement to;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
     f.to = &to;
-    st = ampi_replacement_begin(&to, ctx, where, path);
+    st = ampi_replacement_begin(&to, ctx, path);
     if (st == AMP_OK) st = ampi_replacement_end(&to, ampi_state_write(&f, state));
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
+    AMP_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
 }
 
 static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
@@ -567,26 +563,25 @@ static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
     amp_ctx *ctx = f->ctx;
     char reason[160];
     amp_status st;
-    size_t i;
+    size_t i, n;
     AMPI_TRY(ampi_state_read(f, state));
     st = ampi_state_apply(f, state);
     for (i = 0; i < state->n_params; i++)
         ampi_weights_changed(ctx, state->params[i]);
     if (st != AMP_OK) { /* the device failed, not the file */
-        snprintf(reason, sizeof reason, "%.159s", ctx->error);
-        return amp_fail(ctx, st, "%s: %s: state undefined, load it again: %s", f->where, f->path, reason);
+        n = ampi_name_verb(ctx, reason, sizeof reason);
+        snprintf(reason, sizeof reason, "%.159s", strlen(ctx->error) > n ? ctx->error + n : "");
+        return amp_fail(ctx, st, "%s: state undefined, load it again: %s", f->path, reason);
     }
     return AMP_OK;
 }
 
 static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_load";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
-    AMPI_TRY(ampi_check_kind(ctx, where, path, path, &mode));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
+    AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
     errno = 0;
@@ -594,13 +589,13 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     if (f.f)
         st = ampi_state_load(&f, state);
     else
-        st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, ampi_reason());
+        st = amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, ampi_reason());
     if (f.f) (void)fclose(f.f);
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
+    AMP_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
 }
 
 #else
@@ -608,15 +603,15 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
         (void)path; \
         (void)state; \
-        return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
+        AMP_VERB(ctx, #name, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "built with AMP_NO_STDIO")); \
     }
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #  undef AMPI_X
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     (void)data;
     (void)bytes;
-    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s: built with AMP_NO_STDIO", where, path);
+    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: built with AMP_NO_STDIO", path);
 }
 #endif /* AMP_NO_STDIO */
 

@@ -1,5 +1,5 @@
 /* ==== >>device-arrays ============================================================================================
-   Arrays: casts, finite checks, histograms.
+   Kernels over arrays: casts, finite checks and unscaling, histograms.
    tests: tests/test_arrays.c, tests/test_formats.c */
 
 #define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */

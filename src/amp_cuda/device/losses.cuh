@@ -1,5 +1,6 @@
 /* ==== >>device-losses ============================================================================================
-   Cross-entropy, dropout. tests: tests/test_products.c */
+   Cross-entropy, a block per row of logits; dropout.
+   tests: tests/test_products.c, tests/test_memory.c */
 
 struct ampi_k_logits { /* of one row */
     const void *x;
@@ -22,8 +23,9 @@ struct ampi_k_floats {
     }
 };
 
+/* How many rows count. */
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
     AMP_SHARED(uint32_t, count, 1);
     uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */

@@ -1,5 +1,6 @@
 /* ==== >>device ======================================================================================================
-   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
+   Building blocks of the kernels: eight elements at a time between memory, registers and float bits.
+   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
 /* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
    __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to
@@ -364,8 +365,8 @@ AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t 
     for (k = 0; k < 8u; k++)
         if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
 }
-AMPI_K void ampi_k_load8(
-    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+/* The first m of eight elements to float bits, and zeros. */
+AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     ampi_k_raw r;
     if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
         if (t == AMP_F32)
@@ -381,8 +382,8 @@ AMPI_K void ampi_k_load8(
     ampi_k_widen8(x, &r, t);
 }
 
-AMPI_K void ampi_k_store8(
-    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+/* The first m of eight patterns to memory. */
+AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     if (!wide && ampi_k_has_words(t, m)) {
         ampi_k_store_words(x, p, i);
     } else if ((!wide || m < 8u) && t == AMP_F32) {

@@ -1,5 +1,6 @@
 /* ==== >>device-products ==========================================================================================
-   The plain product, epilogues, column sums. tests: tests/test_products.c, tests/test_product_table.c */
+   The plain product, epilogues, column sums.
+   tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
 
 /* The plain product, for AMP_GEMM_ORDERED and for what cuBLASLt does not take: any dtypes, layouts, alignment, k = 0.
    Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE

@@ -1,4 +1,5 @@
-/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
+/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit; then
+   accumulation and clipping   tests: tests/test_step.c, tests/test_layouts.c, tests/test_report.c ---- */
 
 /* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
 #define AMPI_PIECE 16384u

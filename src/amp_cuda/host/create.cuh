@@ -31,17 +31,14 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
     int threads = 0, major = 0, minor = 0;
-    amp_status s = ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device));
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor);
-    if (s == AMP_OK)
-        s = ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device)));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major));
+    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device)));
     c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
-    s = ampi_cu_make_resident(c, d);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_make_resident(c, d));
     c->arch = 10 * major + minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
@@ -51,10 +48,9 @@ static amp_status ampi_cu_make_stream(ampi_cuda *c, const amp_cuda_desc *d) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaStream_t made = NULL;
     cudaError_t e;
-    amp_status s;
     if (c->own_stream) {
-        s = ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-        if (s != AMP_OK) return s;
+        AMPI_TRY(
+            ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking)));
         c->stream = made;
     }
     e = cudaStreamIsCapturing(c->stream, &capture);
@@ -99,27 +95,23 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
     const size_t bytes = sizeof(ampi_cu_scratch);
     const char *call = "";
     void *p = NULL;
-    amp_status s;
     cudaError_t e = ampi_cu_take(c, &p, bytes, &call);
     if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
     c->scratch = (ampi_cu_scratch *)p;
-    s = ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes)));
     c->mirror = (ampi_cu_scratch *)p;
     memset(c->mirror, 0, bytes); /* the ticket starts at 0 */
     c->mirror->scalar[1] = 1.0f;
-    s = ampi_cu_check(
-        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(
+        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
-    amp_status s = ampi_cu_make_device(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_stream(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_cublas(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_workspace(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_scratch(c, d);
-    return s;
+    AMPI_TRY(ampi_cu_make_device(c, d));
+    AMPI_TRY(ampi_cu_make_stream(c, d));
+    AMPI_TRY(ampi_cu_make_cublas(c, d));
+    AMPI_TRY(ampi_cu_make_workspace(c, d));
+    return ampi_cu_make_scratch(c, d);
 }
 
 /* ---- amp_cuda_create: what is wrong with desc, then the parts that cannot fail, then those that can ---- */
@@ -209,9 +201,8 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    s = ampi_cu_check_desc(&d);
-    if (s == AMP_OK) s = ampi_cu_pick_device(&d, &now);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check_desc(&d));
+    AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
     s = ampi_cu_make(c, &d);
@@ -219,6 +210,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         amp_backend table = ampi_cu_table(c);
         table.gemm_flags = d.gemm_flags;
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
+        c->ctx = *out;
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);

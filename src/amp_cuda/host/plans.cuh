@@ -382,19 +382,18 @@ static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *
 }
 
 /* How a product is made, decided once per key. */
-static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     int f8 = ampi_cu_f8(p->a.dtype);
     int plain = !p->k || (p->flags & AMP_GEMM_ORDERED) || (f8 && (p->flags & AMP_GEMM_EMULATE)); /* as was asked */
     char text[448];
-    amp_status s;
     plan->lt = plan->unchecked = 0;
     while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
         ampi_cu_lt lt;
-        ampi_cu_lt_describe(&lt, k->c, p, plan);
-        plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &result, 1);
-        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+        ampi_cu_lt_describe(&lt, c, p, plan);
+        plan->lt = (uint32_t)ampi_cu_lt_search(c, &lt, &plan->key, &result, 1);
+        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
         if (plan->lt)
             plan->algo = result.algo;
         else if (!it.why)
@@ -403,20 +402,18 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && f8 && !plain) {
-        s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
-        if (s != AMP_OK) return s;
-        return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
-            "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb,
-            plan->why);
+        AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmulAlgoGetHeuristic")); /* a dead device offers nothing either */
+        return amp_fail(c->ctx, AMP_ERR_UNSUPPORTED,
+            "not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", plan->why);
     }
     ampi_cu_tell(p, plan, text, sizeof text);
-    amp_log_event(k->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text);
+    amp_log_event(c->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text + sizeof "amp_gemm: " - 1);
     return AMP_OK;
 }
 
-static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_job *p) {
+static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
+    return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
 /* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
@@ -426,8 +423,8 @@ typedef struct ampi_cu_scalars {
 } ampi_cu_scalars;
 
 static amp_status ampi_cu_scalars_of(
-    const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
-    float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
+    ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
+    float *scalar = c->scratch->scalar; /* constants 0 and 1, and room for two more */
     float alpha = p->alpha.value, beta = p->beta.value;
     out->alpha = &p->alpha.value;
     out->beta = &p->beta.value;
@@ -441,67 +438,63 @@ static amp_status ampi_cu_scalars_of(
     if (alpha != 1.0f || (p->c.data && beta != 1.0f)) {
         out->alpha = &scalar[2];
         out->beta = &scalar[3];
-        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
+        return ampi_cu_launch(c, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
     }
     out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
     out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
 /* The bias in the dtype that cuBLASLt wants. */
-static amp_status ampi_cu_convert_bias(const ampi_cu_call *k, const amp_gemm_job *p) {
+static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_k_cast_args a;
     memset(&a, 0, sizeof a);
-    a.dst = k->c->bias;
+    a.dst = c->bias;
     a.src = p->bias.data;
     a.dst_type = ampi_cu_bias_type(p);
     a.src_type = p->bias.dtype;
     a.n = p->n;
     ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
-static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
+static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
     const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    amp_status s;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-    s = ampi_cu_scalars_of(k, p, plan, &factors);
-    if (s == AMP_OK && plan->convert) s = ampi_cu_convert_bias(k, p);
-    if (s != AMP_OK) return s;
-    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of a different dtype cannot be D; it is not read */
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
-        &lt.c, p->d.data, &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
+    ampi_cu_lt_describe(&lt, c, p, plan);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
+    if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));
+    if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
+    e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
+        &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
     *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
     if (*refused) return AMP_OK;
-    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
-    s = ampi_cu_launched(k, "cublasLtMatmul");
-    if (s == AMP_OK && plan->after)
-        s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-    return s;
+    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, "cublasLtMatmul", e);
+    AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmul"));
+    if (!plan->after) return AMP_OK;
+    return ampi_cu_epilogue(c, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
 }
 
-static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_run(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int refused = 0;
-    amp_status s = p->amax_d ? ampi_cu_clear(k, p->amax_d, sizeof *p->amax_d) : AMP_OK;
-    if (s == AMP_OK && plan->lt) s = ampi_cu_run_lt(k, p, plan, &refused);
+    if (p->amax_d) AMPI_TRY(ampi_cu_clear(c, p->amax_d, sizeof *p->amax_d));
+    if (plan->lt) AMPI_TRY(ampi_cu_run_lt(c, p, plan, &refused));
     if (refused) { /* not again */
         plan->lt = plan->after = plan->convert = 0;
         plan->why = "cublasLtMatmul refused what the heuristic had offered";
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: %s; the plain kernel takes over", k->verb, plan->why);
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "%s; the plain kernel takes over", plan->why);
     }
-    if (s == AMP_OK && !plan->lt) s = ampi_cu_plain_gemm(k, p);
-    if (s == AMP_OK) s = ampi_cu_column_sums(k, p, plan);
-    return s;
+    if (!plan->lt) AMPI_TRY(ampi_cu_plain_gemm(c, p));
+    return ampi_cu_column_sums(c, p, plan);
 }
 
 /* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still
    take its algorithm, within our workspace. */
-static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     ampi_cu_plan now;
     ampi_cu_lt lt;
     cublasStatus_t e;
@@ -512,12 +505,12 @@ static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, cons
         same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
             now.compute == plan->compute;
     if (!same) return 0;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
+    ampi_cu_lt_describe(&lt, c, p, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return 0;
     memset(&result, 0, sizeof result);
-    e = cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
+    e = cublasLtMatmulAlgoCheck(c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
     if (e != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) return 0;
-    return result.workspaceSize <= k->c->workspace_bytes;
+    return result.workspaceSize <= c->workspace_bytes;
 }
 
 static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
@@ -526,28 +519,28 @@ static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /
         if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
     return NULL;
 }
-static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan **out) {
+static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
     ampi_cu_key key;
     ampi_cu_plan *plan;
     amp_status s;
+    AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
-    *out = plan = ampi_cu_plan_find(k->c, &key);
+    *out = plan = ampi_cu_plan_find(c, &key);
     if (plan && plan->unchecked) {
         plan->unchecked = 0;
-        if (ampi_cu_plan_valid(k, p, plan)) return AMP_OK;
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
-        s = ampi_cu_plan_make(k, p, plan);
+        if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "a plan from a file is not valid here; made anew");
+        s = ampi_cu_plan_make(c, p, plan);
         if (s != AMP_OK) plan->used = 0;
         return s;
     }
     if (plan) return AMP_OK;
-    *out = plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
+    *out = plan = &c->plans[c->next_plan]; /* the oldest makes room */
     plan->used = 0;
     plan->key = key;
-    s = ampi_cu_plan_make(k, p, plan);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_plan_make(c, p, plan));
     plan->used = 1;
-    k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
+    c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
     return AMP_OK;
 }
 

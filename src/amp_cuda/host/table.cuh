@@ -41,6 +41,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.aligned = 1;
     b.name = c->name;
     b.destroy = ampi_cu_destroy;
+    b.leave = ampi_cu_leave;
     b.alloc = ampi_cu_alloc;
     b.release = ampi_cu_release;
     b.copy = ampi_cu_copy;
