@@ -41,6 +41,7 @@ comma := ,
 # The same words and decimal points in every locale; and cd goes where it is told.
 export LC_ALL := C
 export CDPATH :=
+export PYTHONDONTWRITEBYTECODE := 1 # nothing is written beside the sources
 ifneq ($(words $(BUILD)),1)
 $(error BUILD has spaces, and make cannot: a folder below this one may be named without them, as BUILD=build)
 endif

@@ -3176,6 +3176,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
+#define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
@@ -3753,7 +3754,7 @@ static amp_status ampi_cu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     int tries;
     (void)record;
-    for (tries = 0; tries < 1000000; tries++) /* the device writes it in about a microsecond */
+    for (tries = 0; tries < AMPI_CU_LOOKS; tries++) /* the device writes it in about a microsecond */
         if (ampi_cu_mirror_read(mirror, out)) return AMP_OK;
     return amp_fail(ctx, AMP_ERR_CUDA, "the device does not finish writing the record");
 }

@@ -97,13 +97,14 @@ ROWS
 # shellcheck disable=SC2034 # the table uses it
 W="-Wall -Wextra -Werror"
 cd "$(dirname "$0")/.." || exit 2
+export LC_ALL=C
 out=${BUILD:-build}/matrix
 mkdir -p "$out" || exit 2
 
 # tests ask for absurd amounts of memory on purpose
 export ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
 printf '{\n absurd-sizes\n Memcheck:FishyValue\n malloc(size)\n fun:malloc\n}\n' >"$out/valgrind.supp"
-export VALGRIND_OPTS="--suppressions=$PWD/$out/valgrind.supp"
+export VALGRIND_OPTS="--suppressions=$out/valgrind.supp"
 export WINEDEBUG=-all WINEPREFIX="$PWD/$out/wine"
 PATH=$PATH:/usr/lib/wine # where Debian's wine64 puts the program
 
@@ -314,7 +315,7 @@ row() { # one line of the table
     IFS='|' read -r name cc flags env much <<LINE
 $1
 LINE
-    program=$PWD/$out/$name.exe
+    program=$out/$name.exe
     [ "$(date +%s)" -lt "$(cat "$out/until")" ] || return
     rm -f "$out/$name.log" "$out/$name.result" "$program"
     have "$cc" || { say "$name" skipped "no $cc"; return; }

@@ -135,7 +135,7 @@ export WINEDEBUG=-all WINEPREFIX="$build/zig/wine"
 PATH=$PATH:/usr/lib/wine # where Debian's wine64 puts the program
 for target; do
     line=$(table | grep "^$target|") || { echo "zig.sh: no target $target: see --list" >&2; exit 2; }
-    out=$build/zig/$target exe='' threads=-pthread stack='' clocks=''
+    out=${BUILD:-build}/zig/$target exe='' threads=-pthread stack='' clocks=''
     case $target in
     *-windows-*) exe=.exe ;;
     wasm*)

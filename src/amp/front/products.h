@@ -8,8 +8,9 @@ typedef struct ampi_goal {
     char *text; /* AMPI_EXPLAIN: where the sentence goes */
     size_t bytes;
 } ampi_goal;
-static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0}, ampi_goal_tune = {AMPI_TUNE, NULL, 0},
-                       ampi_goal_check = {AMPI_CHECK, NULL, 0};
+static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0};
+static const ampi_goal ampi_goal_tune = {AMPI_TUNE, NULL, 0};
+static const ampi_goal ampi_goal_check = {AMPI_CHECK, NULL, 0};
 
 /* Elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when empty, (size_t)-1 when
    too many. */

@@ -24,12 +24,11 @@ static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) 
 
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
 static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f,
-          backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale
-        : s->scale < 1.0f                 ? s->scale
-                                          : 1.0f,
-          hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
+    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
+    float backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
+    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : one;
+    float hi = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
     AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
     AMPI_CHECK(!d->flags, "desc.flags is not 0");
     AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);

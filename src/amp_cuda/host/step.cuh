@@ -58,7 +58,7 @@ static amp_status ampi_cu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     int tries;
     (void)record;
-    for (tries = 0; tries < 1000000; tries++) /* the device writes it in about a microsecond */
+    for (tries = 0; tries < AMPI_CU_LOOKS; tries++) /* the device writes it in about a microsecond */
         if (ampi_cu_mirror_read(mirror, out)) return AMP_OK;
     return amp_fail(ctx, AMP_ERR_CUDA, "the device does not finish writing the record");
 }
