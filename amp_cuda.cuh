@@ -394,6 +394,16 @@ AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
     x[2] = word >> 16 & 0xffu;
     x[3] = word >> 24;
 }
+AMPI_K ampi_k_u4 ampi_k_four(const uint32_t w[4]) {
+    ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+    return v;
+}
+AMPI_K void ampi_k_words(uint32_t w[4], ampi_k_u4 v) {
+    w[0] = v.x;
+    w[1] = v.y;
+    w[2] = v.z;
+    w[3] = v.w;
+}
 AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
     if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
     return *p;
@@ -453,14 +463,8 @@ AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, 
     }
     r->a.x = w[0];
     r->a.y = w[1];
-    if (each == 4u) return;
-    r->a.z = w[2];
-    r->a.w = w[3];
-    if (each == 2u) return;
-    r->b.x = w[4];
-    r->b.y = w[5];
-    r->b.z = w[6];
-    r->b.w = w[7];
+    if (each <= 2u) r->a = ampi_k_four(w);
+    if (each == 1u) r->b = ampi_k_four(w + 4);
 }
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
@@ -482,14 +486,8 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
 }
 AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     if (t == AMP_F32) {
-        x[0] = r->a.x;
-        x[1] = r->a.y;
-        x[2] = r->a.z;
-        x[3] = r->a.w;
-        x[4] = r->b.x;
-        x[5] = r->b.y;
-        x[6] = r->b.z;
-        x[7] = r->b.w;
+        ampi_k_words(x, r->a);
+        ampi_k_words(x + 4, r->b);
     } else if (amp_dtype_size(t) == 2u) {
         ampi_k_unpack2(x, r->a.x);
         ampi_k_unpack2(x + 2, r->a.y);
@@ -590,10 +588,8 @@ AMPI_K void ampi_k_fetch_words(ampi_k_raw *r, const void *p, size_t i) {
         r->a.w = w2 >> 16 | (uint32_t)*(const ampi_k_u16 *)(at + 14) << 16;
     } else {
         const ampi_k_u32 *w = (const ampi_k_u32 *)at;
-        r->a.x = w[0];
-        r->a.y = w[1];
-        r->a.z = w[2];
-        r->a.w = w[3];
+        ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+        r->a = v;
     }
 }
 AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
@@ -650,28 +646,14 @@ AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, u
     } else if (!wide || m < 8u) {
         ampi_k_store_each(x, p, t, i, m);
     } else if (t == AMP_F32) {
-        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
-        a.x = x[0];
-        a.y = x[1];
-        a.z = x[2];
-        a.w = x[3];
-        b.x = x[4];
-        b.y = x[5];
-        b.z = x[6];
-        b.w = x[7];
-        ampi_k_st4(v, a, wide);
-        ampi_k_st4(v + 1, b, wide);
+        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i);
+        ampi_k_st4(v, ampi_k_four(x), wide);
+        ampi_k_st4(v + 1, ampi_k_four(x + 4), wide);
     } else if (amp_dtype_size(t) == 2u) {
-        ampi_k_u4 a;
-        a.x = x[0] | x[1] << 16;
-        a.y = x[2] | x[3] << 16;
-        a.z = x[4] | x[5] << 16;
-        a.w = x[6] | x[7] << 16;
+        ampi_k_u4 a = {x[0] | x[1] << 16, x[2] | x[3] << 16, x[4] | x[5] << 16, x[6] | x[7] << 16};
         ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
     } else {
-        ampi_k_u2 a;
-        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
-        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
+        ampi_k_u2 a = {x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24, x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24};
         *(ampi_k_u2 *)((char *)p + i) = a;
     }
 }
@@ -1813,14 +1795,9 @@ AMPI_K uint32_t ampi_k_store_short(
     uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t w[4], k;
-    ampi_k_u4 all;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
-    all.x = w[0];
-    all.y = w[1];
-    all.z = w[2];
-    all.w = w[3];
-    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), all, wide);
+    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), ampi_k_four(w), wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
         ampi_k_unpack2(x + 2u * k, w[k]);
@@ -2520,11 +2497,7 @@ AMPI_K void ampi_k_xent_alike(
         for (k = 0; k < 8u; k++)
             y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
         (void)ampi_k_quick_words(w, y, t);
-        r.a.x = w[0];
-        r.a.y = w[1];
-        r.a.z = w[2];
-        r.a.w = w[3];
-        *(ampi_k_u4 *)((char *)d.dlogits.data + 2u * first) = r.a;
+        *(ampi_k_u4 *)((char *)d.dlogits.data + 2u * first) = ampi_k_four(w);
     }
     for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
         size_t one = at + ampi_k_outside(ends, groups, i);
@@ -2871,10 +2844,7 @@ AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *s
         }
         ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
     }
-    dy->a.x = w[0];
-    dy->a.y = w[1];
-    dy->a.z = w[2];
-    dy->a.w = w[3];
+    dy->a = ampi_k_four(w);
 }
 AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bits */
     return (ampi_k_u4 *)((char *)a.data + 2u * i);

@@ -135,6 +135,16 @@ AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
     x[2] = word >> 16 & 0xffu;
     x[3] = word >> 24;
 }
+AMPI_K ampi_k_u4 ampi_k_four(const uint32_t w[4]) {
+    ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+    return v;
+}
+AMPI_K void ampi_k_words(uint32_t w[4], ampi_k_u4 v) {
+    w[0] = v.x;
+    w[1] = v.y;
+    w[2] = v.z;
+    w[3] = v.w;
+}
 AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
     if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
     return *p;
@@ -194,14 +204,8 @@ AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, 
     }
     r->a.x = w[0];
     r->a.y = w[1];
-    if (each == 4u) return;
-    r->a.z = w[2];
-    r->a.w = w[3];
-    if (each == 2u) return;
-    r->b.x = w[4];
-    r->b.y = w[5];
-    r->b.z = w[6];
-    r->b.w = w[7];
+    if (each <= 2u) r->a = ampi_k_four(w);
+    if (each == 1u) r->b = ampi_k_four(w + 4);
 }
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
@@ -223,14 +227,8 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
 }
 AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     if (t == AMP_F32) {
-        x[0] = r->a.x;
-        x[1] = r->a.y;
-        x[2] = r->a.z;
-        x[3] = r->a.w;
-        x[4] = r->b.x;
-        x[5] = r->b.y;
-        x[6] = r->b.z;
-        x[7] = r->b.w;
+        ampi_k_words(x, r->a);
+        ampi_k_words(x + 4, r->b);
     } else if (amp_dtype_size(t) == 2u) {
         ampi_k_unpack2(x, r->a.x);
         ampi_k_unpack2(x + 2, r->a.y);
@@ -331,10 +329,8 @@ AMPI_K void ampi_k_fetch_words(ampi_k_raw *r, const void *p, size_t i) {
         r->a.w = w2 >> 16 | (uint32_t)*(const ampi_k_u16 *)(at + 14) << 16;
     } else {
         const ampi_k_u32 *w = (const ampi_k_u32 *)at;
-        r->a.x = w[0];
-        r->a.y = w[1];
-        r->a.z = w[2];
-        r->a.w = w[3];
+        ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+        r->a = v;
     }
 }
 AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
@@ -391,28 +387,14 @@ AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, u
     } else if (!wide || m < 8u) {
         ampi_k_store_each(x, p, t, i, m);
     } else if (t == AMP_F32) {
-        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
-        a.x = x[0];
-        a.y = x[1];
-        a.z = x[2];
-        a.w = x[3];
-        b.x = x[4];
-        b.y = x[5];
-        b.z = x[6];
-        b.w = x[7];
-        ampi_k_st4(v, a, wide);
-        ampi_k_st4(v + 1, b, wide);
+        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i);
+        ampi_k_st4(v, ampi_k_four(x), wide);
+        ampi_k_st4(v + 1, ampi_k_four(x + 4), wide);
     } else if (amp_dtype_size(t) == 2u) {
-        ampi_k_u4 a;
-        a.x = x[0] | x[1] << 16;
-        a.y = x[2] | x[3] << 16;
-        a.z = x[4] | x[5] << 16;
-        a.w = x[6] | x[7] << 16;
+        ampi_k_u4 a = {x[0] | x[1] << 16, x[2] | x[3] << 16, x[4] | x[5] << 16, x[6] | x[7] << 16};
         ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
     } else {
-        ampi_k_u2 a;
-        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
-        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
+        ampi_k_u2 a = {x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24, x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24};
         *(ampi_k_u2 *)((char *)p + i) = a;
     }
 }

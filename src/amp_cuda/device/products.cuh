@@ -229,10 +229,7 @@ AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *s
         }
         ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
     }
-    dy->a.x = w[0];
-    dy->a.y = w[1];
-    dy->a.z = w[2];
-    dy->a.w = w[3];
+    dy->a = ampi_k_four(w);
 }
 AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bits */
     return (ampi_k_u4 *)((char *)a.data + 2u * i);

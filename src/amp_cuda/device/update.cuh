@@ -123,14 +123,9 @@ AMPI_K uint32_t ampi_k_store_short(
     uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t w[4], k;
-    ampi_k_u4 all;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
-    all.x = w[0];
-    all.y = w[1];
-    all.z = w[2];
-    all.w = w[3];
-    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), all, wide);
+    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), ampi_k_four(w), wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
         ampi_k_unpack2(x + 2u * k, w[k]);
