@@ -460,7 +460,7 @@ export_to() { # DIR
     cp "$labs/students.mk" "$1/Makefile"
     cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$1/tools/"
     for header in gpt_net.h gpt_params.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
-    cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/features.txt" "$host/Makefile" "$host/run.sh" "$1/tools/hostcuda/"
+    cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host"/*.sh "$host"/*.awk "$host/features.txt" "$1/tools/hostcuda/"
     echo "the students' folder: $1 (make lab N=1 there)"
 }
 

@@ -97,6 +97,7 @@ void on_fault(int, siginfo_t *info, void *) {
             text, info->si_addr, offset, c->id, c->size, c->device, in_kernel() ? ", inside a kernel" : "");
         if (n > 0 && write(2, line, size_t(n)) < 0) _exit(1);
     }
+    print_place();
     print_stack();
     signal(SIGSEGV, SIG_DFL);
     signal(SIGABRT, SIG_DFL);

@@ -94,6 +94,7 @@ static void init() {
     if (g_ready) return;
     g_ready = true;
     memory_init();
+    report_init();
     static const char *const modes[] = {"eager", "lazy", "random"}, *const orders[] = {"forward", "reverse", "shuffle"};
     const char *seed_text = getenv("HCU_SEED"), *value;
     unsigned seed = seed_text ? unsigned(strtoul(seed_text, nullptr, 0)) : 1;
