@@ -6444,7 +6444,8 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
     return d;
 }
 
-/* ---- the scope ---- */
+/* ---- the autocast scope: its regions, its arena, the casts of operands and their cache.
+   tests: tests/test_policy.c, tests/test_context.c ---- */
 
 typedef struct ampi_mark { /* copies for one call or region that are made after it go when it is popped */
     size_t high, temps, arenas;
@@ -7470,7 +7471,8 @@ AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, cons
     AMP_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
 }
 
-/* ---- layers ---- */
+/* ---- layers: forward and backward as products, their dtypes, FP8 copies and chains.
+   tests: tests/test_products.c, tests/test_fp8.c, tests/test_product_table.c ---- */
 
 /* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
 typedef struct ampi_factor {
@@ -7998,7 +8000,7 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMP_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
 }
 
-/* ---- losses ---- */
+/* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 /* What can be checked without arrays. */
 static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
@@ -8476,7 +8478,8 @@ AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *da
     return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
 }
 
-/* ---- bytes ---- */
+/* ---- state files: sections, writing, reading.   tests: tests/test_state.c, tests/test_resume.c, tests/fuzz_state.c
+   ---- */
 
 #  define AMPI_STATE_BUFFER ((size_t)1 << 20)
 
@@ -11762,7 +11765,7 @@ static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job)
     return AMP_OK;
 }
 
-/* ---- cross-entropy ---- */
+/* ---- cross-entropy and dropout on the CPU.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 typedef struct ampi_xent_work {
     ampi_cpu *c;

@@ -3917,7 +3917,8 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     return ampi_cu_bias(c, &j);
 }
 
-/* ---- plans: how a product is made ---- */
+/* ---- plans: how a product is made, by cuBLASLt or by the plain kernel.
+   tests: tests/cuda_verbs.cpp, tests/test_products.c, tests/test_product_table.c ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 static int ampi_cu_in_place(const amp_gemm_job *p) {
@@ -4463,7 +4464,8 @@ static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_
     return AMP_OK;
 }
 
-/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own ---- */
+/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
@@ -4606,7 +4608,8 @@ static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
     return AMP_OK;
 }
 
-/* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
+/* ---- plan files: what was found out about products, for the next run on the same kind of device.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_plan_head {
     char magic[8];
@@ -4790,7 +4793,8 @@ static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, cons
     return ampi_cu_refuse(d, s, text);
 }
 
-/* ---- everything of a context that can fail, in order; what was made is in *c ---- */
+/* ---- everything of a context that can fail, in order; what was made is in *c.
+   tests: tests/cuda_verbs.cpp, tests/test_context.c ---- */
 
 static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, const char *call, cudaError_t e) {
     if (e == cudaSuccess) return AMP_OK;

@@ -1,4 +1,4 @@
-/* ---- cross-entropy ---- */
+/* ---- cross-entropy and dropout on the CPU.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 typedef struct ampi_xent_work {
     ampi_cpu *c;

@@ -1,4 +1,4 @@
-/* ---- losses ---- */
+/* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 /* What can be checked without arrays. */
 static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {

@@ -1,4 +1,5 @@
-/* ---- the scope ---- */
+/* ---- the autocast scope: its regions, its arena, the casts of operands and their cache.
+   tests: tests/test_policy.c, tests/test_context.c ---- */
 
 typedef struct ampi_mark { /* copies for one call or region that are made after it go when it is popped */
     size_t high, temps, arenas;

@@ -1,4 +1,5 @@
-/* ---- bytes ---- */
+/* ---- state files: sections, writing, reading.   tests: tests/test_state.c, tests/test_resume.c, tests/fuzz_state.c
+   ---- */
 
 #  define AMPI_STATE_BUFFER ((size_t)1 << 20)
 

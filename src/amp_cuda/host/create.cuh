@@ -1,4 +1,5 @@
-/* ---- everything of a context that can fail, in order; what was made is in *c ---- */
+/* ---- everything of a context that can fail, in order; what was made is in *c.
+   tests: tests/cuda_verbs.cpp, tests/test_context.c ---- */
 
 static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, const char *call, cudaError_t e) {
     if (e == cudaSuccess) return AMP_OK;

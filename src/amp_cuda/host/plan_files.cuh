@@ -1,4 +1,5 @@
-/* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
+/* ---- plan files: what was found out about products, for the next run on the same kind of device.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_plan_head {
     char magic[8];

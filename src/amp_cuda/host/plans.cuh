@@ -1,4 +1,5 @@
-/* ---- plans: how a product is made ---- */
+/* ---- plans: how a product is made, by cuBLASLt or by the plain kernel.
+   tests: tests/cuda_verbs.cpp, tests/test_products.c, tests/test_product_table.c ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 static int ampi_cu_in_place(const amp_gemm_job *p) {

@@ -1,4 +1,5 @@
-/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own ---- */
+/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
