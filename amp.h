@@ -2740,6 +2740,10 @@ typedef struct amp_backend {
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
 AMP_API void *amp_ctx_self(const amp_ctx *ctx);
+
+/* ---- verbs: how one fails, what it logs, and the body that takes it through the door (>>front-door).
+   tests: tests/test_context.c, tests/test_threads.c, tests/called.h ---- */
+
 /* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
    of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
@@ -2770,6 +2774,8 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status);
         amp_status try_ = (call); \
         if (try_ != AMP_OK) return try_; \
     } while (0)
+
+/* ---- bytes of files: little-endian numbers and the checksum.   tests: tests/test_state.c, tests/fuzz_state.c ---- */
 
 AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
     uint64_t x = 0;
