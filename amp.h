@@ -3495,7 +3495,8 @@ static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap
 
 /* ==== >>front-door ===============================================================================================
    The door of every verb: one thread at a time, the floating-point environment, sentences that begin with the verb's
-   name; and the checks that make them.   tests: tests/test_threads.c, tests/test_modes.c, tests/called.h */
+   name; and the checks that make them.   tests: tests/test_context.c, tests/test_threads.c, tests/test_modes.c; and
+   tests/called.h */
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
 #if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
@@ -5248,7 +5249,7 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s) {
 }
 
 /* ==== >>front-step ===============================================================================================
-   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c
+   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c, tests/test_context.c
 
    A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it,
    or why it is refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or to none, the set
@@ -7152,7 +7153,7 @@ AMP_API amp_status amp_quantize(
 }
 
 /* ==== >>front-products ===========================================================================================
-   Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c */
+   Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c, tests/test_context.c */
 
 /* What is done with a product once its job is complete. */
 typedef enum ampi_goal_kind { AMPI_RUN, AMPI_TUNE, AMPI_EXPLAIN, AMPI_CHECK } ampi_goal_kind; /* CHECK: could it run? */

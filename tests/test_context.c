@@ -1191,6 +1191,17 @@ static amp_status count_totals(amp_ctx *c, amp_totals *totals, void *user) {
     *(size_t *)user = toy_of(c)->leaves;
     return amp_fail(c, AMP_ERR_IO, "said outside of any verb");
 }
+static void inside_no_more(t_run *t, amp_ctx *c) { /* a layer is made of products: only its sentences say so */
+    float x[3] = {1, 2, 3};
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = l.in = l.out = 1;
+    l.x = amp_arr(&x[0], AMP_F32);
+    l.w = amp_arr(&x[1], AMP_F32);
+    l.y = amp_arr(&x[2], AMP_F32);
+    CHECK_OK(amp_linear_forward(c, &l));
+    CHECK_STATUS(amp_zero(c, NULL, 1), AMP_ERR_INVALID_ARG, "dst");
+    CHECK(strstr(amp_last_error(c), "amp_gemm") == NULL);
+}
 static void leaves_end(t_run *t, amp_ctx *c, toy *own) {
     amp_params *p = NULL;
     amp_param_desc e = AMP_ZERO;
@@ -1236,6 +1247,7 @@ static void backend_leaves(t_run *t) {
     if (!c) return;
     t->ctx = c;
     leaves_end(t, c, &own);
+    inside_no_more(t, c);
     CHECK_EQ(own.blocks, 0);
     amp_ctx_destroy(c);
     t->ctx = keep;

@@ -1,6 +1,7 @@
 /* ==== >>front-door ===============================================================================================
    The door of every verb: one thread at a time, the floating-point environment, sentences that begin with the verb's
-   name; and the checks that make them.   tests: tests/test_threads.c, tests/test_modes.c, tests/called.h */
+   name; and the checks that make them.   tests: tests/test_context.c, tests/test_threads.c, tests/test_modes.c; and
+   tests/called.h */
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
 #if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)

@@ -1,5 +1,5 @@
 /* ==== >>front-products ===========================================================================================
-   Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c */
+   Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c, tests/test_context.c */
 
 /* What is done with a product once its job is complete. */
 typedef enum ampi_goal_kind { AMPI_RUN, AMPI_TUNE, AMPI_EXPLAIN, AMPI_CHECK } ampi_goal_kind; /* CHECK: could it run? */

@@ -1,5 +1,5 @@
 /* ==== >>front-step ===============================================================================================
-   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c
+   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c, tests/test_context.c
 
    A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it,
    or why it is refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or to none, the set
