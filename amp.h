@@ -3371,11 +3371,9 @@ extern "C++" {
 #ifndef AMP_STREAM_BYTES
 #  define AMP_STREAM_BYTES ((size_t)8 << 20)
 #endif
-#if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
+#if !defined(AMP_NO_THREADS) && \
+    ((defined(_MSC_VER) && !defined(__MINGW32__)) || (defined(__wasi__) && !defined(__wasm_atomics__)))
 #  define AMP_NO_THREADS /* no pthreads there */
-#endif
-#if !defined(AMP_NO_THREADS) && defined(__wasi__) && !defined(__wasm_atomics__)
-#  define AMP_NO_THREADS
 #endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
