@@ -38,10 +38,10 @@ NVCCFLAGS ?= -O2
 DEVICE ?= $(if $(GPU),cuda,cpu)
 CUDA_LINE = CUDA: $(if $(NVCC_VERSION),nvcc $(NVCC_VERSION),no nvcc), device: $(or $(GPU),none)$(if $(NVCC_VERSION),$(comma) NVCC_ARCH: $(NVCC_ARCH))
 comma := ,
-# The same words and decimal points in every locale; and cd goes where it is told.
+# The same words and decimal points in every locale; cd goes where it is told; Python writes nothing beside the sources.
 export LC_ALL := C
 export CDPATH :=
-export PYTHONDONTWRITEBYTECODE := 1 # nothing is written beside the sources
+export PYTHONDONTWRITEBYTECODE := 1
 ifneq ($(words $(BUILD)),1)
 $(error BUILD has spaces, and make cannot: a folder below this one may be named without them, as BUILD=build)
 endif
