@@ -372,10 +372,6 @@ typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y;
 typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
-AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    return ampi_encode_any(x, t, how, r, saturate);
-}
-
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
    a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
    AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
@@ -414,6 +410,7 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
     else
         *p = a;
 }
+AMPI_K void ampi_k_put4(void *p, const uint32_t w[4], int wide) { ampi_k_st4((ampi_k_u4 *)p, ampi_k_four(w), wide); }
 
 /* Where the vectors of some arrays begin: elements from the head on, in steps, are aligned in all that met. */
 typedef struct ampi_k_ends {
@@ -1797,7 +1794,7 @@ AMPI_K uint32_t ampi_k_store_short(
     uint32_t w[4], k;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
-    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), ampi_k_four(w), wide);
+    ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
         ampi_k_unpack2(x + 2u * k, w[k]);
@@ -1814,7 +1811,7 @@ AMPI_K uint32_t ampi_k_store_drawn(
 AMPI_K uint32_t ampi_k_store_drawn(
     uint32_t (&x)[1], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
     amp_draw d = amp_draw_for(p->draw, what);
-    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
+    x[0] = ampi_encode_any(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
     ampi_store_pattern(to, t, at, x[0]);
     return ampi_k_odd(x[0], 0, t);
 }
@@ -2497,7 +2494,7 @@ AMPI_K void ampi_k_xent_alike(
         for (k = 0; k < 8u; k++)
             y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
         (void)ampi_k_quick_words(w, y, t);
-        *(ampi_k_u4 *)((char *)d.dlogits.data + 2u * first) = ampi_k_four(w);
+        ampi_k_put4((char *)d.dlogits.data + 2u * first, w, 1);
     }
     for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
         size_t one = at + ampi_k_outside(ends, groups, i);

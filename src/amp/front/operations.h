@@ -9,13 +9,13 @@ typedef struct ampi_op_alias {
     uint32_t op;
 } ampi_op_alias;
 static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
-    {"", "------"},
-#define AMP_X(suffix, name, classes) {name, classes},
+    {"", "______"},
+#define AMP_X(suffix, name, classes) {#name, #classes},
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
 };
 static const ampi_op_alias ampi_op_aliases[] = {
-#define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
+#define AMP_X(suffix, name, systems) {#name, #systems, AMP_OP_##suffix},
     AMP_OP_NAME_LIST(AMP_X)
 #undef AMP_X
 };
@@ -83,7 +83,7 @@ AMP_API amp_status amp_op_find(amp_op *out, const char *name) {
 static int ampi_is_op(amp_op op) { return op > 0u && op < (amp_op)AMP_OP_COUNT; }
 AMP_API const char *amp_op_name(amp_op op) { return ampi_is_op(op) ? ampi_op_rows[op].name : ""; }
 
-static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class */
+static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class; '_' in the lists is none of them */
 static amp_op_class ampi_class_of_letter(char c) {
     const char *at = strchr(ampi_letters, c >= 'a' ? c - 'a' + 'A' : c);
     return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;

@@ -194,7 +194,7 @@ AMPI_K void ampi_k_xent_alike(
         for (k = 0; k < 8u; k++)
             y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
         (void)ampi_k_quick_words(w, y, t);
-        *(ampi_k_u4 *)((char *)d.dlogits.data + 2u * first) = ampi_k_four(w);
+        ampi_k_put4((char *)d.dlogits.data + 2u * first, w, 1);
     }
     for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
         size_t one = at + ampi_k_outside(ends, groups, i);

@@ -113,10 +113,6 @@ typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y;
 typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
-AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    return ampi_encode_any(x, t, how, r, saturate);
-}
-
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
    a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
    AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
@@ -155,6 +151,7 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
     else
         *p = a;
 }
+AMPI_K void ampi_k_put4(void *p, const uint32_t w[4], int wide) { ampi_k_st4((ampi_k_u4 *)p, ampi_k_four(w), wide); }
 
 /* Where the vectors of some arrays begin: elements from the head on, in steps, are aligned in all that met. */
 typedef struct ampi_k_ends {

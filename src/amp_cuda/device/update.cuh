@@ -125,7 +125,7 @@ AMPI_K uint32_t ampi_k_store_short(
     uint32_t w[4], k;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
-    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), ampi_k_four(w), wide);
+    ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
         ampi_k_unpack2(x + 2u * k, w[k]);
@@ -142,7 +142,7 @@ AMPI_K uint32_t ampi_k_store_drawn(
 AMPI_K uint32_t ampi_k_store_drawn(
     uint32_t (&x)[1], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
     amp_draw d = amp_draw_for(p->draw, what);
-    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
+    x[0] = ampi_encode_any(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
     ampi_store_pattern(to, t, at, x[0]);
     return ampi_k_odd(x[0], 0, t);
 }
