@@ -33,7 +33,7 @@ holds() { # WHAT COMMAND...
     else bad "$what: exit status $?"; grep -e 'FAIL' -e '[Ee]rror' "$work/log" | head -n 20; tail -n 3 "$work/log"; fi
 }
 # What make and tests/full.sh have told this script is not for the makes in it.
-fresh() { env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u LOG -u STALL -u SPIN "$@"; }
+fresh() { env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u LOG -u STALL -u SPIN -u STARTER "$@"; }
 parts() { # PART...: make test of these
     fresh "$MAKE" -s BUILD="$mine" PARTS="${PLACE_PARTS:-$*}" test
 }

@@ -123,7 +123,8 @@ nap() { # SECONDS: unless this shell is stopped
     trap 'kill "$napping"; exit' TERM
     wait "$napping"
 }
-orphaned() { ! kill -0 "$PPID" 2>/dev/null && [ ! -d "/proc/$PPID" ]; } # who started this is gone
+starter=${STARTER:-$PPID} # a make, whose process make test gives
+orphaned() { ! kill -0 "$starter" 2>/dev/null && [ ! -d "/proc/$starter" ]; }
 
 # Stops the family of $1 when it hangs, and says why in the file $3; and when this is orphaned. Its output is the file $2, its limit $4.
 watch() {

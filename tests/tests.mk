@@ -32,7 +32,7 @@ skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 ski
 
 test: cuda-line ## every test that this machine can run, in 5 to 10 minutes of CPU time with nvcc, by the processor; ends with the counts
 	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
-	+@tests/run.sh all $(PARTS_MAKE) $(PARTS:%=part-%) || true; tests/run.sh sum $(PARTS)
+	+@STARTER=$$PPID tests/run.sh all $(PARTS_MAKE) $(PARTS:%=part-%) || true; tests/run.sh sum $(PARTS)
 
 check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; resumes after a stop
 	@NVDISASM='$(NVDISASM)' HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
