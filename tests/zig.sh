@@ -115,7 +115,7 @@ runs() { # RUNNER CONTEXT...: of the suite
             echo "$target: unit suite on $context: $counts"
         else fail "$target: unit suite on $context, exit status $status" "$out/suite.log" 40; fi
     done
-    if ! (cd "$out" && $runner "./digits$exe" --net plain --mode fp16-pure,amp-dynamic) >"$out/digits.log" 2>&1; then
+    if ! (cd "$out" && $runner "./digits$exe" --net plain --threads 1 --mode fp16-pure,amp-dynamic) >"$out/digits.log" 2>&1; then
         fail "$target: digits" "$out/digits.log"
         return
     fi
