@@ -41,7 +41,7 @@ def text_of(path):
     text = open(path, encoding="utf-8", errors="replace").read()
     text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group(0).count("\n"), text, flags=re.S)
     text = re.sub(r"//[^\n]*", "", text)
-    return text.replace("\\\n", " ")
+    return text.replace("\\\n", " ").replace("__DEF_IF_HOST", ";")
 
 
 def api_names(cuda, header, prefix):
@@ -190,7 +190,37 @@ def features(cuda, library):
     return lines
 
 
+def counts(lines):
+    """The rows of the table: for each kind how many run, how many are refused."""
+    table = {}
+    for kind, _, verdict in lines:
+        row = table.setdefault(kind, [0, 0])
+        row[verdict == "refused"] += 1
+    return ["| %s | %d | %d |" % (kind, row[0], row[1]) for kind, row in table.items()]
+
+
+def check(cuda, library, path):
+    now, kept = features(cuda, library), [tuple(line.split()) for line in open(path, encoding="utf-8")]
+    failed = 0
+    for line in sorted(set(now) ^ set(kept)):
+        print("FAIL %s: %s" % ("not in features.txt" if line in now else "only in features.txt", " ".join(line)))
+        failed += 1
+    page = os.path.join(HERE, "..", "..", "docs", "hostcuda.md")
+    text = open(page, encoding="utf-8").read() if os.path.exists(page) else ""
+    for row in counts(kept):
+        if text and row not in text:
+            print("FAIL docs/hostcuda.md has not the row " + row)
+            failed += 1
+    print("features: %d passed, %d failed" % (len(now), failed))
+    return failed != 0
+
+
 def main():
+    if sys.argv[1:2] == ["check"] and len(sys.argv) == 5:
+        return check(*sys.argv[2:])
+    if sys.argv[1:2] == ["table"] and len(sys.argv) == 3:
+        print("\n".join(counts([tuple(line.split()) for line in open(sys.argv[2], encoding="utf-8")])))
+        return 0
     if sys.argv[1:2] == ["list"] and len(sys.argv) == 4:
         for line in features(sys.argv[2], sys.argv[3]):
             print(*line)

@@ -85,6 +85,17 @@ cudaError_t copy_3d(const char *api, const cudaMemcpy3DParms *p, cudaStream_t s,
 size_t rounded_pitch(size_t width) { return (width + 511) / 512 * 512; }
 } // namespace
 
+namespace hcu {
+void *thrust_alloc(size_t bytes) {
+    Locked l;
+    return pinned_alloc(bytes, true);
+}
+void thrust_free(void *p) {
+    Locked l;
+    if (p && !pinned_free(p)) bug("thrust: %p was not allocated by thrust, or freed twice", p);
+}
+} // namespace hcu
+
 extern "C" {
 
 cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t height) {

@@ -90,11 +90,32 @@ static int env_choice(const char *name, int fallback, const char *const *words, 
     fprintf(stderr, "hostcuda: %s=%s is not known\n", name, value);
     exit(2);
 }
+/* Told before main, when nothing of the runtime need be made yet: kept until the first call. */
+static struct {
+    void *symbol;
+    size_t size;
+} g_early[1024];
+static unsigned g_early_count;
+static bool g_thrust;
+int symbol_before_main(void *symbol, size_t size) {
+    if (g_early_count == 1024) {
+        bug("more than 1024 __managed__ variables");
+        abort();
+    }
+    g_early[g_early_count++] = {symbol, size};
+    return 0;
+}
+int thrust_present() {
+    g_thrust = true;
+    return 0;
+}
 static void init() {
     if (g_ready) return;
     g_ready = true;
     memory_init();
     report_init();
+    for (unsigned i = 0; i < g_early_count; i++)
+        symbol_known(g_early[i].symbol, g_early[i].size);
     static const char *const modes[] = {"eager", "lazy", "random"}, *const orders[] = {"forward", "reverse", "shuffle"};
     const char *seed_text = getenv("HCU_SEED"), *value;
     unsigned seed = seed_text ? unsigned(strtoul(seed_text, nullptr, 0)) : 1;
@@ -104,6 +125,10 @@ static void init() {
     if ((value = getenv("HCU_DEVICES"))) g_device_count = std::max(0, std::min(kMaxDevices, atoi(value)));
     if ((value = getenv("HCU_ABORT"))) set_abort(atoi(value));
     if ((value = getenv("HCU_PROTECT"))) set_protect(atoi(value) != 0);
+    if (g_thrust) {
+        g_mode = HCU_EAGER;
+        set_protect(false);
+    }
     if (getenv("HCU_LEAKS")) atexit([] { cudaDeviceSynchronize(); }); /* what nobody waited for is looked at, too */
     if ((value = getenv("HCU_PTX")) && hcu_ptx_load(value) < 0) exit(2);
     if ((value = getenv("HCU_SASS")) && hcu_sass_load(value) < 0) exit(2);

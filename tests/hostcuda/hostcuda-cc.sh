@@ -114,6 +114,7 @@ while [ $# -gt 0 ]; do
         --extended-lambda | -extended-lambda | -res-usage | --resource-usage | --keep | -keep | --source-in-ptx | -restrict | --restrict | \
         -noprof | --no-compress | -no-compress | -forward-unknown-to-host-compiler | --forward-unknown-to-host-compiler | -Wno-deprecated-gpu-targets) ;;
     -pthread | -fopenmp | -fPIC | -fpic | -fPIE | -pie | -no-pie | -static-libstdc++ | -rdynamic) both "$word"; link "$word" ;;
+    @*) [ -r "${word#@}" ] || die "no file ${word#@}"; eval "set -- $(tr '\n' ' ' <"${word#@}") \"\$@\"" ;; # a response file, in a shell's quoting
     -) die "no source is read from the standard input" ;;
     -*) [ -n "$taken" ] || word=$word=$value; flag "$word" ;;
     *)
@@ -137,13 +138,14 @@ compile() { # LANGUAGE SOURCE OUTPUT HOW
         # shellcheck disable=SC2086
         case $kind$f in
         c-std=c++* | c-std=gnu++*) ;;
+        cu-std=*03 | cu-std=*11 | cu-std=*14) set -- "$@" -std=gnu++17 ;; # hostcuda.h is C++17
         c*) set -- "$@" "$f" ;;
         esac
     done <"$tmp/flags"
     optimised=$variant_flags
     [ "$check" = plain ] || set -- "$@" -O1 # whatever was asked for
     case " $* " in *" -std="*) ;; *) [ "$kind" = c ] || set -- "$@" -std=gnu++17 ;; esac
-    common="-g -w -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer"
+    common="-g -w -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -fno-optimize-sibling-calls"
     compiler=$cxx
     if [ "$kind" = c ]; then set -- -x c "$@"; else set -- -x c++ "$@"; fi
     text=$source
@@ -152,6 +154,7 @@ compile() { # LANGUAGE SOURCE OUTPUT HOW
         # shellcheck disable=SC2046
         text=$("$build/translate" $whole $(folders) "$source" "$tmp") || exit 1
         set +f
+        case $check in asan) ! grep -q '<thrust/' "$source" || set -- "$@" -fno-sanitize=null ;; esac # thrust binds references to null
         set -- -I"$here" -include hostcuda.h -iquote "$(dirname "$source")" "$@"
     fi
     [ -z "$verbose" ] || echo "hostcuda-cc: $compiler $optimised $common $* $how $source -o $to" >&2

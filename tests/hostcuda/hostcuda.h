@@ -83,7 +83,7 @@
 
 /* What translate.cpp makes of the rest. */
 #define HCU_MANAGED(name) \
-    static const cudaError_t name##_hcu_known = hcu::symbol_register((void *)&name, sizeof name);
+    static const int name##_hcu_known = hcu::symbol_before_main((void *)&name, sizeof name);
 #define HCU_PTX \
     _Pragma("GCC error \"hostcuda: PTX in an asm statement is not supported: put it under #ifdef __CUDA_ARCH__, beside a portable branch\"")
 #define HCU_LEFT_OUT \
@@ -121,10 +121,10 @@ template <class T> inline T unpack(uint64_t u) {
 #endif
 #if defined(HCU_CLEAR_PADDING)
 template <class T> inline void *clean(T &p) {
-    HCU_CLEAR_PADDING(&p);
+    if constexpr (std::is_trivially_copyable_v<T>) HCU_CLEAR_PADDING(&p);
     return (void *)&p;
 }
-template <class T> inline constexpr bool no_padding = true;
+template <class T> inline constexpr bool no_padding = std::is_trivially_copyable_v<T>;
 #else
 template <class T> inline void *clean(T &p) { return (void *)&p; }
 template <class T> inline constexpr bool no_padding = std::has_unique_object_representations_v<T>;
@@ -135,7 +135,8 @@ inline constexpr unsigned char param_kind = std::is_pointer_v<T> ? PARAM_POINTER
                                                                  : PARAM_OPAQUE;
 
 template <class... P> struct Kernel {
-    static_assert((std::is_trivially_copyable_v<P> && ...), "kernel parameters are copied bytewise");
+    /* half2 has a copy constructor that copies bytes: not "trivially copyable", and a good parameter */
+    static_assert((std::is_trivially_destructible_v<P> && ...), "kernel parameters are copied bytewise");
     static inline const std::array<size_t, sizeof...(P) + 1> size{sizeof(P)..., 0};
     static inline const std::array<unsigned char, sizeof...(P) + 1> kind{param_kind<P>..., 0};
     template <size_t... I> static void call(const void *f, void **a, std::index_sequence<I...>) {
