@@ -208,7 +208,7 @@ typedef enum ampi_property { AMPI_PROPERTY_LIST(AMP_X) AMPI_PROPERTIES } ampi_pr
 typedef struct ampi_property_row {
     char ours[16], theirs[24];
     ampi_wants wants;
-    uint32_t families;
+    uint8_t families;
     char missing[40], o1[64];
 } ampi_property_row;
 #define AMP_X(name, theirs, wants, families, missing, o1) {#name, theirs, AMPI_WANTS_##wants, families, missing, o1},
