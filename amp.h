@@ -6248,11 +6248,16 @@ static amp_status ampi_given_SCALE(amp_ctx *ctx, ampi_override *o, int *is, cons
     *is = field != NULL;
     return field ? ampi_scale_of(ctx, o, field) : AMP_OK;
 }
+/* fields of a kind have types of their own */
+#define AMPI_AS_SWITCH(field) (field)
+#define AMPI_AS_DTYPE(field)  ((int32_t)(field))
+#define AMPI_AS_NUMBER(field) ((double)(field))
+#define AMPI_AS_SCALE(field)  (field)
 static amp_status ampi_override_all(amp_ctx *ctx, ampi_override *o, const amp_policy_desc *d) {
     int is = 0;
 #define AMP_X(field, theirs, wants, ...) \
     o->name = #field; \
-    AMPI_TRY(ampi_given_##wants(ctx, o, &is, d->field)); \
+    AMPI_TRY(ampi_given_##wants(ctx, o, &is, AMPI_AS_##wants(d->field))); \
     if (is) AMPI_TRY(ampi_override_set(ctx, o, AMPI_P_##field));
     AMPI_PROPERTY_LIST(AMP_X)
 #undef AMP_X
