@@ -17,7 +17,7 @@ CXX=${CXX:-g++} CLANGXX=${CLANGXX:-clang++} CUDA_HOME=${CUDA_HOME:-/usr/local/cu
 . "$here/variants.sh"
 file=$1
 shift
-for f in $file $FILES ${PROJECT:+"$PROJECT"}; do [ -r "$f" ] || { echo "hostcuda-run: no file $f"; exit 2; }; done
+for f in ${file:+"$file"} $FILES ${PROJECT:+"$PROJECT"}; do [ -r "$f" ] || { echo "hostcuda-run: no file $f"; exit 2; }; done
 [ -z "$PROJECT" ] || [ -n "${RUN:-}" ] || { echo "hostcuda-run: PROJECT=$PROJECT wants RUN=./program"; exit 2; }
 name=$(basename "${PROJECT:-$file}")
 name=${name%.*}
@@ -39,7 +39,7 @@ ln -sf hostcuda-cc "$bin/nvcc"
 
 # A variant that cannot follow the C++ library (iostream, string, map) is replaced: valgrind looks at the machine's code.
 library=
-if grep -rqE '^ *# *include *<(iostream|fstream|sstream|string|map|unordered_map|set|regex|filesystem|thrust/.*|cuda/.*)>' $file $FILES ${PROJECT:+"$PROJECT"}
+if grep -rqE '^ *# *include *<(iostream|fstream|sstream|string|map|unordered_map|set|regex|filesystem|thrust/.*|cuda/.*)>' ${file:+"$file"} $FILES ${PROJECT:+"$PROJECT"}
 then library=yes; fi
 check=
 for v in ${CHECK:-asan tsan msan}; do
@@ -67,7 +67,7 @@ build_project() {
     tree=$logs/$1.tree
     rm -rf "$tree"
     cp -R "$PROJECT" "$tree" || return 1
-    make_words="NVCC=$bin/nvcc CXX=$bin/nvcc CC=$bin/nvcc LD=$bin/nvcc"
+    make_words="NVCC=nvcc CXX=nvcc CC=nvcc LD=nvcc" # by name, on the PATH: a folder may have spaces
     (
         cd "$tree" && PATH=$bin:$PATH
         export PATH
