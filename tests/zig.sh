@@ -2,7 +2,8 @@
 # usage: zig.sh --list | TARGET...    amp for machines that are not here, by the C compiler and the headers of `python3 -m ziglang` (PyPI).
 # For each TARGET: every example of C and the unit suite compile and link, without a warning; on macOS, whose headers hide more than others,
 # whatever the program asks of POSIX (see tests/compile.sh). What this machine can run is run: the unit suite without a context and
-# on one of the CPU, and digits.c in two modes, which have to give README's numbers. Last line: N passed, N failed, N skipped.
+# on one of the CPU, and digits.c in one or two modes, which have to give README's
+# numbers. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 top=$PWD
@@ -115,13 +116,15 @@ runs() { # RUNNER CONTEXT...: of the suite
             echo "$target: unit suite on $context: $counts"
         else fail "$target: unit suite on $context, exit status $status" "$out/suite.log" 40; fi
     done
-    if ! (cd "$out" && $runner "./digits$exe" --net plain --threads 1 --mode fp16-pure,amp-dynamic) >"$out/digits.log" 2>&1; then
+    modes=fp16-pure,amp-dynamic
+    case $runner in qemu-*) modes=amp-dynamic ;; esac # a minute each
+    if ! (cd "$out" && $runner "./digits$exe" --net plain --threads 1 --mode "$modes") >"$out/digits.log" 2>&1; then
         fail "$target: digits" "$out/digits.log"
         return
     fi
     printed_rows "$out/digits.log" >"$out/printed"
-    readme_rows | grep -E '^(fp16-pure|amp-dynamic) ' >"$out/readme"
-    if [ "$(grep -c . "$out/readme")" = 2 ] && cmp -s "$out/readme" "$out/printed"; then
+    readme_rows | grep -E "^($(echo "$modes" | tr , '|')) " >"$out/readme"
+    if [ -s "$out/readme" ] && cmp -s "$out/readme" "$out/printed"; then
         pass
         echo "$target: digits: README's numbers"
     else
