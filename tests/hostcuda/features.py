@@ -156,7 +156,7 @@ def device_verdicts(cuda, library, functions):
             command = [compiler, "-std=gnu++17", "-w", "-O0", "-g", "-fmax-errors=0", "-isystem", cuda + "/include", "-I" + HERE, "-x", "c++", "-include",
                        "hostcuda.h", "-c", source, "-o", obj]
             done = subprocess.run(command, capture_output=True, text=True)
-            found = set(int(n) for n in re.findall(r"call-(\d+):1:\d+: error", done.stderr))
+            found = set(int(n) for n in re.findall(r"call-(\d+):1:\d+: (?:error|  required from here)", done.stderr))
             if done.returncode == 0:
                 break
             if not found - bad:

@@ -1,4 +1,5 @@
-/* hcu_api.cpp - the CUDA runtime API, as declared by the real headers: errors, devices, memory, streams, events, launches,
+/* hcu_api.cpp - the CUDA runtime API, as declared by the real headers: errors, devices, memory, streams,
+ * events, launches,
  * capture and graphs.  What it does is in hcu_runtime.cpp; copies of rectangles and the rest are in hcu_copies.cpp. */
 #include "hcu_state.h"
 #include <cstdio>
@@ -573,7 +574,9 @@ static int launch_attribute(const cudaLaunchAttribute &a, bool *cooperative) {
     case cudaLaunchAttributeMemSyncDomain: return 0;
     case cudaLaunchAttributeClusterDimension: {
         const auto &d = a.val.clusterDim;
-        return d.x * d.y * d.z == 1 ? 0 : refused("a launch in thread block clusters (cudaLaunchAttributeClusterDimension)");
+        return d.x * d.y * d.z == 1
+            ? 0
+            : refused("a launch in thread block clusters (cudaLaunchAttributeClusterDimension)");
     }
     default: return refused("a launch attribute that is neither cooperative nor a wish for speed");
     }

@@ -19,8 +19,7 @@ namespace {
 
 /* ---- what lies behind the opaque descriptors --------------------------------------------------------------------- */
 
-constexpr uint32_t kDesc = 0x48435544, kLayout = 0x4843554c, kPref = 0x48435550,
-                   kAlgo = 0x48435541;
+constexpr uint32_t kDesc = 0x48435544, kLayout = 0x4843554c, kPref = 0x48435550, kAlgo = 0x48435541;
 struct Desc {
     uint32_t magic, epilogue;
     int32_t compute, scale, pointer_mode, trans_a, trans_b, bias_type, aux_type, sm_count;
@@ -893,11 +892,11 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
     if (m < 0 || n < 0 || k < 0 || batch < 0 || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0 || batch == 0) return CUBLAS_STATUS_SUCCESS;
     if (at == CUDA_R_64F && bt == at && ct == at && compute == CUBLAS_COMPUTE_64F)
-        return gemm_double(
-            h, ta, tb, m, n, k, static_cast<const double *>(alpha), static_cast<const double *>(A), lda, sa,
-            static_cast<const double *>(B), ldb, sb, static_cast<const double *>(beta), static_cast<double *>(C), ldc,
-            sc, batch, api);
-    if (!bytes_of(at) || !bytes_of(bt) || !bytes_of(ct)) return cublasStatus_t(refused("cublas: a product of this data type"));
+        return gemm_double(h, ta, tb, m, n, k, static_cast<const double *>(alpha), static_cast<const double *>(A), lda,
+            sa, static_cast<const double *>(B), ldb, sb, static_cast<const double *>(beta), static_cast<double *>(C),
+            ldc, sc, batch, api);
+    if (!bytes_of(at) || !bytes_of(bt) || !bytes_of(ct))
+        return cublasStatus_t(refused("cublas: a product of this data type"));
     Desc d{};
     d.magic = kDesc;
     d.epilogue = CUBLASLT_EPILOGUE_DEFAULT;

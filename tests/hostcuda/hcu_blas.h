@@ -1,4 +1,5 @@
-/* hcu_blas.h - internal: the handle that hcu_blas.cpp (products) and hcu_blas1.cpp (vectors, double precision) share. */
+/* hcu_blas.h - internal: the handle that hcu_blas.cpp (products) and hcu_blas1.cpp (vectors, double precision)
+ * share. */
 #ifndef HCU_BLAS_H
 #define HCU_BLAS_H
 #include <cublasLt.h>

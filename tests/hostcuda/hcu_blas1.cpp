@@ -1,4 +1,5 @@
-/* hcu_blas1.cpp - cuBLAS on vectors (levels 1 and 2) for float and double, products of double, and products by arrays of
+/* hcu_blas1.cpp - cuBLAS on vectors (levels 1 and 2) for float and double, products of double, and products by
+ * arrays of
  * pointers. Sums go from the first element to the last one, in double: a GPU's differ in the last bits. */
 #include <cmath>
 #include <cstring>
@@ -7,7 +8,7 @@ using namespace hcu;
 
 namespace {
 
-/* ---- operands ----------------------------------------------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 /* Element i of n, inc apart; a negative inc begins at the end, as in BLAS. */
 template <class T> struct Vector {
@@ -26,7 +27,8 @@ template <class T> struct Matrix { /* by columns */
 template <class T> void touch(const Vector<T> &v, bool write) {
     if (!HCU_HAS_TSAN) return;
     for (int i = 0; i < v.n; i++)
-        write ? hb_write(const_cast<void *>(static_cast<const void *>(&v.at(i))), sizeof(T)) : hb_read(&v.at(i), sizeof(T));
+        write ? hb_write(const_cast<void *>(static_cast<const void *>(&v.at(i))), sizeof(T))
+              : hb_read(&v.at(i), sizeof(T));
 }
 template <class T> void touch(const Matrix<T> &m, bool write) {
     if (!HCU_HAS_TSAN) return;
@@ -57,7 +59,8 @@ struct Call1 { /* one call: its handle, its name, and what became of its checks 
         return *this;
     }
     template <class T> std::function<T()> value(const T *p) const {
-        if (!host_scalars()) return [p] {
+        if (!host_scalars())
+            return [p] {
                 hb_read(p, sizeof(T));
                 return *p;
             };
@@ -91,7 +94,7 @@ struct Call1 { /* one call: its handle, its name, and what became of its checks 
     }
 };
 
-/* ---- level 1 ------------------------------------------------------------------------------------------------------- */
+/* ---- level 1 ----------------------------------------------------------------------------------------------------- */
 
 template <class T>
 cublasStatus_t axpy(cublasHandle_t h, int n, const T *alpha, const T *x, int incx, T *y, int incy, const char *api) {
@@ -124,8 +127,7 @@ template <class T> cublasStatus_t scal(cublasHandle_t h, int n, const T *alpha, 
             X.at(i) *= v;
     });
 }
-template <class T>
-cublasStatus_t copy(cublasHandle_t h, int n, const T *x, int incx, T *y, int incy, const char *api) {
+template <class T> cublasStatus_t copy(cublasHandle_t h, int n, const T *x, int incx, T *y, int incy, const char *api) {
     Call1 c(h, api);
     if (!c.status && n <= 0) return c.status;
     Vector<const T> X{x, n, incx};
@@ -197,7 +199,8 @@ template <class T> int place_of_extreme(const Vector<const T> &x, bool largest) 
     return x.n ? best + 1 : 0;
 }
 template <class T>
-cublasStatus_t rot(cublasHandle_t h, int n, T *x, int incx, T *y, int incy, const T *cosine, const T *sine, const char *api) {
+cublasStatus_t rot(
+    cublasHandle_t h, int n, T *x, int incx, T *y, int incy, const T *cosine, const T *sine, const char *api) {
     Call1 c(h, api);
     if (!c.status && n <= 0) return c.status;
     Vector<T> X{x, n, incx}, Y{y, n, incy};
@@ -216,11 +219,11 @@ cublasStatus_t rot(cublasHandle_t h, int n, T *x, int incx, T *y, int incy, cons
     });
 }
 
-/* ---- level 2 ------------------------------------------------------------------------------------------------------- */
+/* ---- level 2 ----------------------------------------------------------------------------------------------------- */
 
 template <class T>
-cublasStatus_t gemv(cublasHandle_t h, cublasOperation_t op, int m, int n, const T *alpha, const T *a, int lda, const T *x,
-    int incx, const T *beta, T *y, int incy, const char *api) {
+cublasStatus_t gemv(cublasHandle_t h, cublasOperation_t op, int m, int n, const T *alpha, const T *a, int lda,
+    const T *x, int incx, const T *beta, T *y, int incy, const char *api) {
     Call1 c(h, api);
     c.require(m >= 0 && n >= 0 && lda >= std::max(1, m) && incx && incy);
     if (c.status || !m || !n) return c.status;
@@ -293,7 +296,7 @@ cublasStatus_t symv(cublasHandle_t h, cublasFillMode_t fill, int n, const T *alp
     });
 }
 
-/* ---- products and sums of matrices --------------------------------------------------------------------------------- */
+/* ---- products and sums of matrices ------------------------------------------------------------------------------- */
 
 /* C = alpha op(A) op(B) + beta C, sums in double; the pointers are of the device and are looked at by the work. */
 template <class T> struct Gemm {
@@ -310,7 +313,8 @@ template <class T> struct Gemm {
                 double sum = 0;
                 for (int q = 0; q < k; q++)
                     sum += double(ta ? A.at(q, i) : A.at(i, q)) * double(tb ? B.at(j, q) : B.at(q, j));
-                C.at(i, j) = beta == T(0) ? T(double(alpha) * sum) : T(double(alpha) * sum + double(beta) * double(C.at(i, j)));
+                C.at(i, j) =
+                    beta == T(0) ? T(double(alpha) * sum) : T(double(alpha) * sum + double(beta) * double(C.at(i, j)));
             }
     }
     bool valid() const {
@@ -326,8 +330,8 @@ template <class T> Call1 &operands(Call1 &c, const Gemm<T> &g, const T *A, const
     return c.operand("C", Matrix<T>{C, g.m, g.n, g.ldc});
 }
 template <class T>
-cublasStatus_t gemm_strided(Call1 &c, const Gemm<T> &g, const T *alpha, const T *A, long long sa, const T *B, long long sb,
-    const T *beta, T *C, long long sc, int batch) {
+cublasStatus_t gemm_strided(Call1 &c, const Gemm<T> &g, const T *alpha, const T *A, long long sa, const T *B,
+    long long sb, const T *beta, T *C, long long sc, int batch) {
     c.require(g.valid() && batch >= 0);
     if (c.status || g.nothing() || !batch) return c.status;
     c.scalar("alpha", alpha).scalar("beta", beta);
@@ -362,8 +366,8 @@ cublasStatus_t gemm_pointers(Call1 &c, const Gemm<T> &g, const T *alpha, const T
     });
 }
 template <class T>
-cublasStatus_t geam(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const T *alpha, const T *a,
-    int lda, const T *beta, const T *b, int ldb, T *out, int ldc, const char *api) {
+cublasStatus_t geam(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const T *alpha,
+    const T *a, int lda, const T *beta, const T *b, int ldb, T *out, int ldc, const char *api) {
     Call1 c(h, api);
     c.require(m >= 0 && n >= 0 && ldc >= std::max(1, m));
     if (c.status || !m || !n) return c.status;
@@ -449,8 +453,8 @@ extern "C" {
         START("cublas" #S "gemv"); \
         return gemv(h, op, m, n, alpha, a, lda, x, ix, beta, y, iy, "cublas" #S "gemv"); \
     } \
-    cublasStatus_t cublas##S##ger(cublasHandle_t h, int m, int n, const T *alpha, const T *x, int ix, const T *y, \
-        int iy, T *a, int lda) { \
+    cublasStatus_t cublas##S##ger( \
+        cublasHandle_t h, int m, int n, const T *alpha, const T *x, int ix, const T *y, int iy, T *a, int lda) { \
         START("cublas" #S "ger"); \
         return ger(h, m, n, alpha, x, ix, y, iy, a, lda, "cublas" #S "ger"); \
     } \

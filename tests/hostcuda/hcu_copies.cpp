@@ -1,4 +1,5 @@
-/* hcu_copies.cpp - the rest of the CUDA runtime API: copies and fills of rectangles and boxes, memory that the host has made,
+/* hcu_copies.cpp - the rest of the CUDA runtime API: copies and fills of rectangles and boxes, memory that the
+ * host has made,
  * hints, limits, and cudaDeviceReset. */
 #include "hcu_state.h"
 #include <cstdio>
@@ -8,7 +9,7 @@ using namespace hcu;
 
 namespace {
 
-/* ---- boxes: rows of `width` bytes, `height` of them in a slice, `depth` slices ------------------------------------ */
+/* ---- boxes: rows of `width` bytes, `height` of them in a slice, `depth` slices ----------------------------------- */
 
 struct Side {
     char *base;
@@ -16,9 +17,7 @@ struct Side {
 };
 struct Box { size_t width, height, depth; };
 
-size_t extent(const Side &s, const Box &b) {
-    return (b.depth - 1) * s.slice + (b.height - 1) * s.pitch + b.width;
-}
+size_t extent(const Side &s, const Box &b) { return (b.depth - 1) * s.slice + (b.height - 1) * s.pitch + b.width; }
 template <class F> void each_row(const Box &b, F f) {
     for (size_t z = 0; z < b.depth; z++)
         for (size_t y = 0; y < b.height; y++)
@@ -30,7 +29,8 @@ void move_box(const Side &dst, const Side &src, const Box &b) {
 }
 bool empty(const Box &b) { return !b.width || !b.height || !b.depth; }
 
-cudaError_t copy_box(const char *api, Side dst, Side src, const Box &b, cudaMemcpyKind kind, cudaStream_t s, bool waits) {
+cudaError_t copy_box(
+    const char *api, Side dst, Side src, const Box &b, cudaMemcpyKind kind, cudaStream_t s, bool waits) {
     if (empty(b)) return cudaSuccess;
     bool rows = b.height > 1 || b.depth > 1;
     if (rows && (b.width > dst.pitch || b.width > src.pitch)) return done(cudaErrorInvalidPitchValue);
@@ -112,8 +112,8 @@ cudaError_t cudaMemcpy2D(
     NOT_IN_CAPTURE();
     return copy_box("cudaMemcpy2D", side(dst, dpitch), side(src, spitch), {w, h, 1}, kind, nullptr, true);
 }
-cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t w, size_t h,
-    cudaMemcpyKind kind, cudaStream_t s) {
+cudaError_t cudaMemcpy2DAsync(
+    void *dst, size_t dpitch, const void *src, size_t spitch, size_t w, size_t h, cudaMemcpyKind kind, cudaStream_t s) {
     ENTER("cudaMemcpy2DAsync", HCU_COPY, cudaErrorInvalidValue);
     return copy_box("cudaMemcpy2DAsync", side(dst, dpitch), side(src, spitch), {w, h, 1}, kind, s, false);
 }

@@ -220,7 +220,7 @@ bool pinned_free(void *p);
 bool managed_range(const void *p, size_t bytes); /* all of it is managed memory, or a __managed__ variable */
 void device_reset_memory(int device);            /* cudaDeviceReset: its buffers are gone */
 bool symbol_forgotten(void *symbol);             /* false: it was not known */
-void enter_device(int device); /* its memory may be touched until leave_device */
+void enter_device(int device);                   /* its memory may be touched until leave_device */
 void leave_device(int device);
 void set_protect(bool on);
 void check_canaries();

@@ -1,4 +1,5 @@
-/* hcu_curand.cpp - the host interface of cuRAND for the generators that NVIDIA's curand_kernel.h can make: XORWOW (the default),
+/* hcu_curand.cpp - the host interface of cuRAND for the generators that NVIDIA's curand_kernel.h can make:
+ * XORWOW (the default),
  * MRG32k3a and Philox. The numbers are that header's. Which comes where is as documented for 32-bit and uniform numbers
  * of the first two: number n is number n / 4096 of subsequence n mod 4096; for the rest NVIDIA does not say, and the
  * same rule is taken. Other generators are refused by name. */
@@ -54,14 +55,16 @@ namespace {
 std::shared_ptr<Stream> make(const curandGenerator_st &g) {
     switch (g.type) {
     case CURAND_RNG_PSEUDO_MRG32K3A: return std::make_shared<StreamOf<curandStateMRG32k3a>>(g.seed, g.offset);
-    case CURAND_RNG_PSEUDO_PHILOX4_32_10: return std::make_shared<StreamOf<curandStatePhilox4_32_10_t>>(g.seed, g.offset);
+    case CURAND_RNG_PSEUDO_PHILOX4_32_10:
+        return std::make_shared<StreamOf<curandStatePhilox4_32_10_t>>(g.seed, g.offset);
     default: return std::make_shared<StreamOf<curandStateXORWOW>>(g.seed, g.offset);
     }
 }
 bool live(const curandGenerator_st *g) { return g != nullptr; }
 curandStatus_t create(curandGenerator_t *out, curandRngType_t type, bool host) {
     if (type == CURAND_RNG_PSEUDO_DEFAULT) type = CURAND_RNG_PSEUDO_XORWOW;
-    if (type != CURAND_RNG_PSEUDO_XORWOW && type != CURAND_RNG_PSEUDO_MRG32K3A && type != CURAND_RNG_PSEUDO_PHILOX4_32_10) {
+    if (type != CURAND_RNG_PSEUDO_XORWOW && type != CURAND_RNG_PSEUDO_MRG32K3A &&
+        type != CURAND_RNG_PSEUDO_PHILOX4_32_10) {
         refused("curandCreateGenerator for a generator other than XORWOW, MRG32k3a and Philox");
         return CURAND_STATUS_TYPE_ERROR;
     }
@@ -104,8 +107,8 @@ curandStatus_t generate_pairs(curandGenerator_t g, T *out, size_t n, const char 
 } // namespace
 
 #  define ENTER(api, natural) \
-      Call call_(api, kNoGroup, natural); \
-      if (call_.error) return CURAND_STATUS_LAUNCH_FAILURE
+    Call call_(api, kNoGroup, natural); \
+    if (call_.error) return CURAND_STATUS_LAUNCH_FAILURE
 
 extern "C" {
 curandStatus_t curandCreateGenerator(curandGenerator_t *g, curandRngType_t type) {
@@ -167,8 +170,8 @@ curandStatus_t curandGenerateUniform(curandGenerator_t g, float *out, size_t n) 
 }
 curandStatus_t curandGenerateUniformDouble(curandGenerator_t g, double *out, size_t n) {
     ENTER("curandGenerateUniformDouble", CURAND_STATUS_LAUNCH_FAILURE);
-    return generate(g, out, n, "curandGenerateUniformDouble",
-        [](Stream &s, unsigned way) { return s.uniform_double(way); });
+    return generate(
+        g, out, n, "curandGenerateUniformDouble", [](Stream &s, unsigned way) { return s.uniform_double(way); });
 }
 curandStatus_t curandGenerateNormal(curandGenerator_t g, float *out, size_t n, float mean, float deviation) {
     ENTER("curandGenerateNormal", CURAND_STATUS_LAUNCH_FAILURE);

@@ -575,11 +575,12 @@ static bool allowed_in_kernel(const char *api) {
 }
 static void check_in_kernel(const char *api) {
     if (!strcmp(api, "cudaDeviceSynchronize"))
-        bug("cudaDeviceSynchronize in a kernel: CUDA 12 has none; a grid launched by a kernel runs after it (launch the "
+        bug("cudaDeviceSynchronize in a kernel: CUDA 12 has none; a grid launched there runs after it (launch the "
             "rest into cudaStreamTailLaunch)");
     else
         bug("%s in a kernel: a call for the host, or of a part of CUDA's device runtime that is not supported "
-            "(docs/hostcuda.md)", api);
+            "(docs/hostcuda.md)",
+            api);
     abort();
 }
 Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
@@ -645,7 +646,7 @@ void launch_results_seen() { g_unseen.error = cudaSuccess; }
 void report_unseen_launch() {
     if (!g_unseen.error) return;
     set_abort(0);
-    bug("the launch of %s failed: %s (%s), and the program did not notice: it never asked cudaGetLastError; launched at",
+    bug("the launch of %s failed: %s (%s), and nobody noticed: cudaGetLastError was not asked; launched at",
         g_unseen.name, cudaGetErrorName(g_unseen.error), cudaGetErrorString(g_unseen.error));
     print_trace(g_unseen.trace);
 }

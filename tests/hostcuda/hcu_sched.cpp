@@ -41,7 +41,8 @@ void bug(const char *format, ...) {
 }
 int refused(const char *what) {
     size_t length = strlen(what);
-    bool versioned = length > 3 && !strcmp(what + length - 3, "_v2"); /* cublasSscal_v2: the header's name for cublasSscal */
+    bool versioned =
+        length > 3 && !strcmp(what + length - 3, "_v2"); /* cublasSscal_v2: the header's name for cublasSscal */
     bug("%.*s is not supported by the host runtime (docs/hostcuda.md)", int(versioned ? length - 3 : length), what);
     return strncmp(what, "cublas", 6) ? int(cudaErrorNotSupported) : 15; /* CUBLAS_STATUS_NOT_SUPPORTED */
 }
@@ -230,8 +231,8 @@ struct SharedArray {
 struct Child {
     std::function<void()> run;
     ChildOrder order;
-    size_t block;            /* of the parent; its children in order wait for one another */
-    void *identity;         /* TSan, with two tokens */
+    size_t block;   /* of the parent; its children in order wait for one another */
+    void *identity; /* TSan, with two tokens */
     char start[8], done[8];
 };
 struct Launch {
@@ -570,7 +571,8 @@ static void report_deadlock() {
 /* Neighbouring blocks use disjoint TSan identities: one identity in both would carry the first block's history into the
  * second one's barriers and hide races between blocks.  gcc's runtime has room for them; clang's tracks 255. */
 static void assign_tsan_fibers(Launch &l) {
-    static std::vector<Fiber *> *levels = new std::vector<Fiber *>[kLevels]; /* children have others than their parents */
+    static std::vector<Fiber *> *levels =
+        new std::vector<Fiber *>[kLevels]; /* children have others than their parents */
     std::vector<Fiber *> &slots = levels[std::min(g_level, kLevels - 1)];
     for (size_t i = 0; i < l.threads.size(); i++) {
         size_t s = i + (g_block_number & 1) * l.threads.size();
@@ -655,7 +657,8 @@ static void run_child(Launch &l, size_t which) {
     if (c.order == CHILD_TAIL) hb_acquire(&l.token[8]);
     for (size_t i = 0; i < l.children.size(); i++) {
         const Child &before = *l.children[i];
-        bool ordered = i < which && c.order == CHILD_IN_BLOCK_ORDER && before.order == c.order && before.block == c.block;
+        bool ordered =
+            i < which && c.order == CHILD_IN_BLOCK_ORDER && before.order == c.order && before.block == c.block;
         if (ordered || (c.order == CHILD_TAIL && (before.order != CHILD_TAIL || i < which)))
             hb_acquire(l.children[i]->done);
     }
@@ -710,7 +713,7 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     hb_quiet(false);
 }
 
-/* ---- where a grid is: for messages, for whoever waits, and for whoever presses Ctrl-C ------------------------------- */
+/* ---- where a grid is: for messages, for whoever waits, and for whoever presses Ctrl-C ---------------------------- */
 
 static bool thread_runs() { return L && g_self != &g_main; }
 static int thread_text(char *to, size_t n) {
@@ -743,11 +746,12 @@ static void say_where(int fd, bool all) {
         bool waits = t.state == AT_BARRIER || t.state == AT_GRID_BARRIER || t.state == AT_WARP_OP;
         if (!waits || (i && L->threads[i - 1].state == t.state && L->threads[i - 1].line == t.line)) continue;
         size_t last = i;
-        while (last + 1 < L->threads.size() && L->threads[last + 1].state == t.state && L->threads[last + 1].line == t.line)
+        while (last + 1 < L->threads.size() && L->threads[last + 1].state == t.state &&
+            L->threads[last + 1].line == t.line)
             last++;
         const uint3 &b = L->blocks[i / L->threads_per_block].index;
-        snprintf(text, sizeof text, "    block (%u,%u,%u), threads %zu to %zu of the launch wait at %s:%d\n", b.x, b.y, b.z,
-            i % L->threads_per_block, last % L->threads_per_block, t.file, t.line);
+        snprintf(text, sizeof text, "    block (%u,%u,%u), threads %zu to %zu of the launch wait at %s:%d\n", b.x, b.y,
+            b.z, i % L->threads_per_block, last % L->threads_per_block, t.file, t.line);
         say(fd, text);
         shown++;
     }
@@ -795,7 +799,8 @@ void report_init() {
 } // namespace hcu
 
 #if HCU_HAS_TSAN
-/* TSan calls this after each report: who made the access is known exactly, and of the other one what its identity says. */
+/* TSan calls this after each report: who made the access is known exactly, and of the other one what its
+ * identity says. */
 extern "C" int __tsan_get_report_mop(void *report, unsigned long index, int *tid, void **address, int *size, int *write,
     int *atomic, void **trace, unsigned long trace_size);
 extern "C" int __tsan_get_report_thread(void *report, unsigned long index, int *tid, unsigned long *os_id, int *running,
@@ -809,11 +814,13 @@ extern "C" void __tsan_on_report(void *report) {
     const char *name = nullptr;
     for (unsigned long i = 0; i < 4; i++) {
         unsigned long os_id;
-        if (__tsan_get_report_thread(report, i, &tid, &os_id, &running, &name, &parent, trace, 1) && tid == other) break;
+        if (__tsan_get_report_thread(report, i, &tid, &os_id, &running, &name, &parent, trace, 1) && tid == other)
+            break;
         name = nullptr;
     }
     unsigned slot, level;
-    bool shared = g_arena && static_cast<char *>(address) >= g_arena && static_cast<char *>(address) < g_arena + kArena * kArenaSlots;
+    bool shared = g_arena && static_cast<char *>(address) >= g_arena &&
+        static_cast<char *>(address) < g_arena + kArena * kArenaSlots;
     if (!name || sscanf(name, "hcu %u %u", &level, &slot) != 2) {
         fprintf(stderr, "HOSTCUDA OTHER: the host, a copy, or another stream\n");
         return;

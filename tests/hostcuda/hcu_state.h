@@ -1,4 +1,5 @@
-/* hcu_state.h - internal: what lies behind the API's opaque handles, and the state that the files of the runtime API share
+/* hcu_state.h - internal: what lies behind the API's opaque handles, and the state that the files of the
+ * runtime API share
  * (hcu_runtime.cpp has it; hcu_api.cpp, hcu_copies.cpp and hcu_ctl.cpp use it). */
 #ifndef HCU_STATE_H
 #define HCU_STATE_H
@@ -13,9 +14,9 @@ namespace hcu {
 struct Op {
     hcu::Work work;
     CUstream_st *stream = nullptr;
-    std::vector<std::shared_ptr<Op>> after;       /* what must have run before */
-    bool unconditional = false;         /* runs on a dead device, too: keeps the memory account right */
-    bool done = false, visible = false; /* it ran; the host has synchronised with it */
+    std::vector<std::shared_ptr<Op>> after; /* what must have run before */
+    bool unconditional = false;             /* runs on a dead device, too: keeps the memory account right */
+    bool done = false, visible = false;     /* it ran; the host has synchronised with it */
     long long time_ns = 0;
     char start_token = 0, done_token = 0; /* TSan */
 };

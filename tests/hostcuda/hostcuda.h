@@ -42,7 +42,8 @@
 #undef __grid_constant__
 #define __grid_constant__
 #undef __cluster_dims__
-#define __cluster_dims__(...) _Pragma("GCC error \"hostcuda: __cluster_dims__: thread block clusters are not supported\"")
+#define __cluster_dims__(...) \
+    _Pragma("GCC error \"hostcuda: __cluster_dims__: thread block clusters are not supported\"")
 #undef __block_size__
 #define __block_size__(...) _Pragma("GCC error \"hostcuda: __block_size__: thread block clusters are not supported\"")
 #undef __maxnreg__
@@ -82,12 +83,12 @@
     static const int name##_hcu_site = hcu::shared_pointer((void **)&name);
 
 /* What translate.cpp makes of the rest. */
-#define HCU_MANAGED(name) \
-    static const int name##_hcu_known = hcu::symbol_before_main((void *)&name, sizeof name);
+#define HCU_MANAGED(name) static const int name##_hcu_known = hcu::symbol_before_main((void *)&name, sizeof name);
 #define HCU_PTX \
-    _Pragma("GCC error \"hostcuda: PTX in an asm statement is not supported: put it under #ifdef __CUDA_ARCH__, beside a portable branch\"")
+    _Pragma( \
+        "GCC error \"hostcuda: PTX in an asm statement: put it under #ifdef __CUDA_ARCH__, beside a portable branch\"")
 #define HCU_LEFT_OUT \
-    _Pragma("GCC error \"hostcuda: this code is for __CUDA_ARCH__ alone and would be left out here: it needs an #else that does the same\"")
+    _Pragma("GCC error \"hostcuda: under __CUDA_ARCH__, this would be left out: it needs an #else that does the same\"")
 #define HCU_CUDACC_VER_MAJOR__ (CUDART_VERSION / 1000)
 #define HCU_CUDACC_VER_MINOR__ (CUDART_VERSION % 1000 / 10)
 
@@ -187,7 +188,7 @@ template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P..
 /* ---- <<< >>>, from translate.cpp: kernel<<<g, b>>>(x) becomes HCU_LAUNCH(kernel)(hcu::config(g, b))(x) ----------- */
 
 #ifndef cudaStreamTailLaunch /* streams of a kernel's own launches */
-#  define cudaStreamTailLaunch     ((cudaStream_t)3)
+#  define cudaStreamTailLaunch    ((cudaStream_t)3)
 #  define cudaStreamFireAndForget ((cudaStream_t)4)
 #endif
 namespace hcu {
@@ -352,6 +353,12 @@ inline unsigned __ballot_sync(unsigned m, int p, HCU_AT) { return hcu::vote(m, p
 inline int __any_sync(unsigned m, int p, HCU_AT) { return int(hcu::vote(m, p, hcu::WARP_ANY, HCU_HERE)); }
 inline int __all_sync(unsigned m, int p, HCU_AT) { return int(hcu::vote(m, p, hcu::WARP_ALL, HCU_HERE)); }
 template <class T> inline unsigned __match_any_sync(unsigned m, T v, HCU_AT) { return hcu::match_any(m, v, HCU_HERE); }
+
+template <class T> inline unsigned __match_all_sync(unsigned m, T v, int *all, HCU_AT) {
+    unsigned same = hcu::match_any(m, v, HCU_HERE), live = m & hcu::warp_live_mask();
+    *all = same == live;
+    return *all ? m : 0;
+}
 
 template <class T> inline T __shfl_sync(unsigned m, T v, int source, int width = 32, HCU_AT) {
     unsigned base = hcu::lane() & ~unsigned(width - 1);

@@ -68,7 +68,7 @@ template <class H> inline H saturated(H v) {
     HCU_HALF_PAIR(H, __hfma2, __hfma) \
     HCU_HALF_PAIR(H, __hfma2_relu, __hfma_relu) \
     HCU_HALF_PAIR(H, __hfma2_sat, __hfma_sat) \
-    inline hcu::Half<H>::Two __hcmadd( /* complex */ \
+    inline hcu::Half<H>::Two __hcmadd(/* complex */ \
         hcu::Half<H>::Two a, hcu::Half<H>::Two b, hcu::Half<H>::Two c) { \
         H real = __hfma(a.x, b.x, c.x), imaginary = __hfma(a.x, b.y, c.y); \
         return hcu::Half<H>::pair(__hfma(__hneg(a.y), b.y, real), __hfma(a.y, b.x, imaginary)); \

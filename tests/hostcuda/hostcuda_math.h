@@ -1,7 +1,8 @@
 /* hostcuda_math.h - the mathematical functions of CUDA that neither libm nor hostcuda.h has.
  *
  * NVIDIA's headers hold host versions of erfinv, normcdf, sinpi and the like: those are taken as they are. The rest are
- * lines of ours: exact to the last bit or two, where a GPU promises two or more. The integer and packed ones are exact. */
+ * lines of ours: exact to the last bit or two, where a GPU promises two or more. The integer and packed ones
+ * are exact. */
 #ifndef HOSTCUDA_MATH_H
 #define HOSTCUDA_MATH_H
 #define __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__
@@ -139,7 +140,7 @@ HCU_ROUNDED(rz, FE_TOWARDZERO)
 #undef HCU_ROUNDED
 #undef HCU_ROUNDED_OF
 
-/* ---- the smaller and the larger one: declared by NVIDIA's header, and defined on Windows alone ---------------------- */
+/* ---- the smaller and the larger one: declared by NVIDIA's header, and defined on Windows alone ------------------- */
 
 #define HCU_MIN_MAX(T, prefix) \
     inline T prefix##min(T a, T b) { return b < a ? b : a; } \
@@ -194,9 +195,7 @@ template <class V> inline unsigned word(V v) { /* of char4, uchar4, short2, usho
 }
 } // namespace hcu
 inline int __dp4a(int a, int b, int c) { return hcu::dot4<signed char, signed char>(unsigned(a), unsigned(b), c); }
-inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
-    return hcu::dot4<unsigned char, unsigned char>(a, b, c);
-}
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) { return hcu::dot4<unsigned char, unsigned char>(a, b, c); }
 inline int __dp4a(char4 a, char4 b, int c) { return __dp4a(int(hcu::word(a)), int(hcu::word(b)), c); }
 inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) { return __dp4a(hcu::word(a), hcu::word(b), c); }
 #define HCU_DP2A(name, first) \

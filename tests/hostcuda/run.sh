@@ -120,7 +120,7 @@ for v in $check; do
     [ -z "${JSON:-}" ] || summary "$v" $rc 1 >>"$logs/findings"
     if [ "$n" -gt 0 ]; then
         found=1
-        echo "  all of it: $logs/$v.err"
+        echo "  all of it: ${logs#"$PWD"/}/$v.err"
     elif [ $rc != 0 ]; then
         sed "/HOSTCUDA LEAK/,\$d" "$logs/$v.err" | head -n 20
     fi

@@ -7,7 +7,8 @@
  *   extern __shared__ T a[];                    the same with a pointer
  *   #ifdef __CUDACC__                           #ifdef AMP_HOSTCUDA
  *   __managed__ int x;                          the same, and the runtime is told of x
- *   asm("ret;"), #if __CUDA_ARCH__ without      an error at that line, for it would be left out or be a CPU's instruction
+ *   asm("ret;"), #if __CUDA_ARCH__ without      an error at that line, for it would be left out or be a CPU's
+ * instruction
  *     an #else, in what runs on the device
  *   __device__ int x; with --whole              static, as nvcc without -rdc=true has it
  *   f((void *)kernel, ...)                      without the cast, where f is a launch: its type is needed
@@ -399,7 +400,8 @@ static Head head_of(const Tokens &t, size_t begin) {
         if (is(t, i, "extern") || is(t, i, "static") || is(t, i, "typedef") || is(t, i, "using")) h.linkage = true;
         if (is(t, i, "__host__") || is(t, i, "__global__")) h.host = true;
         if (is(t, i, "__managed__")) h.managed = true;
-        if (is(t, i, "__align__") || is(t, i, "alignas") || is(t, i, "__launch_bounds__") || is(t, i, "__attribute__")) {
+        if (is(t, i, "__align__") || is(t, i, "alignas") || is(t, i, "__launch_bounds__") ||
+            is(t, i, "__attribute__")) {
             size_t open = after(t, i);
             int depth = 0;
             do {
@@ -416,7 +418,8 @@ static Head head_of(const Tokens &t, size_t begin) {
     h.member = owner < t.size() && t[owner].text == "::";
     return h;
 }
-/* Variables and functions outside of all functions: static where each file is whole, and __managed__ ones made known. */
+/* Variables and functions outside of all functions: static where each file is whole, and __managed__ ones made
+ * known. */
 static bool translate_variables(Tokens &t) {
     bool changed = false;
     Scopes scopes;
@@ -442,7 +445,7 @@ static bool translate_variables(Tokens &t) {
     return changed;
 }
 
-/* ---- what would be left out, or mean something else, on a CPU ------------------------------------------------------ */
+/* ---- what would be left out, or mean something else, on a CPU ---------------------------------------------------- */
 
 /* Does an asm statement hold PTX? Its instructions have dots in their names; these four have none. */
 static bool is_ptx(const std::string &text) {
@@ -501,7 +504,8 @@ static bool says_something(const Tokens &t, size_t from, size_t to) {
     return false;
 }
 /* An #if of __CUDA_ARCH__ within what runs on the device: without an #else, or with one that does another thing, code
- * would be left out in silence. Marks it, so that the preprocessor speaks if that branch is the one that is left out. */
+ * would be left out in silence. Marks it, so that the preprocessor speaks if that branch is the one that is
+ * left out. */
 static bool translate_arch(const std::string &shown, Tokens &t) {
     std::vector<Token> made(t); /* lines are counted in the text as it was */
     bool changed = false;

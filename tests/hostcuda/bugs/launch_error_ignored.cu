@@ -1,4 +1,5 @@
-/* A launch that failed, and nobody asked: the result is what was there before. FOUND asan: the launch of twice failed */
+/* A launch that failed, and nobody asked: the result is what was there before.
+ * FOUND asan: the launch of twice failed */
 #include <cstdio>
 __global__ void twice(float *x) { x[threadIdx.x] *= 2; }
 int main() {

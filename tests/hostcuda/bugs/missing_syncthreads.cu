@@ -2,7 +2,7 @@
 #include <cstdio>
 __global__ void reverse(int *x) {
     __shared__ int copy[64];
-    copy[threadIdx.x] = x[threadIdx.x]; /* HERE: __syncthreads() behind this */
+    copy[threadIdx.x] = x[threadIdx.x];      /* HERE: __syncthreads() behind this */
     x[threadIdx.x] = copy[63 - threadIdx.x]; /* HERE */
 }
 int main() {

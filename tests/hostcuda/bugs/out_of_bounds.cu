@@ -1,4 +1,5 @@
-/* Out of bounds: the grid is rounded up, and nothing stops the threads behind the end. FOUND asan: address: use-after-poison */
+/* Out of bounds: the grid is rounded up, and nothing stops the threads behind the end.
+ * FOUND asan: address: use-after-poison */
 #include <cstdio>
 __global__ void twice(float *x) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

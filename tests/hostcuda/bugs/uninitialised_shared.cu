@@ -1,7 +1,7 @@
 /* Shared memory that nobody has written: it is not zero. FOUND msan: uninitialised */
 #include <cstdio>
 __global__ void most(const int *x, int *out) {
-    __shared__ int best; /* if (threadIdx.x == 0) best = 0; __syncthreads(); */
+    __shared__ int best;              /* if (threadIdx.x == 0) best = 0; __syncthreads(); */
     atomicMax(&best, x[threadIdx.x]); /* HERE */
     __syncthreads();
     if (threadIdx.x == 0) *out = best > 0 ? best : 0; /* HERE */

@@ -1,4 +1,5 @@
-/* blas.cu - weights by cuRAND's host interface, products and an update by cuBLAS: a linear layer trained by gradient descent. */
+/* blas.cu - weights by cuRAND's host interface, products and an update by cuBLAS: a linear layer trained by
+ * gradient descent. */
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <curand.h>
@@ -33,7 +34,8 @@ int main() {
     double worst = 0, rnorm = 0, rdot = 0;
     for (int step = 0; step < 5; step++) {
         cudaMemcpy(y, t, out * batch * sizeof(float), cudaMemcpyDeviceToDevice);
-        cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, out, batch, in, &one, w, out, x, in, &minus, y, out); /* y = w x - t */
+        cublasSgemm(
+            blas, CUBLAS_OP_N, CUBLAS_OP_N, out, batch, in, &one, w, out, x, in, &minus, y, out); /* y = w x - t */
         cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, out, in, batch, &one, y, out, x, in, &zero, dw, out);
         cublasSgemv(blas, CUBLAS_OP_N, out, batch, &one, y, out, ones, 1, &zero, bias, 1);
         cublasSaxpy(blas, in * out, &rate, dw, 1, w, 1);

@@ -1,4 +1,5 @@
-/* half2.cu - pairs of half and bfloat16 through the intrinsics: fused products, an exponential, a packed sum of bytes. */
+/* half2.cu - pairs of half and bfloat16 through the intrinsics: fused products, an exponential, a packed sum
+ * of bytes. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

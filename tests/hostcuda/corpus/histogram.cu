@@ -14,8 +14,10 @@ __global__ void histogram(const float *x, int n, unsigned int *bins) {
         int b = 0;
         while (b < BINS && x[i] >= edges[b + 1])
             b++;
-        if (x[i] < edges[0] || b == BINS) atomicInc(&outside, 0xffffffffu);
-        else atomicAdd(&mine[b], 1u);
+        if (x[i] < edges[0] || b == BINS)
+            atomicInc(&outside, 0xffffffffu);
+        else
+            atomicAdd(&mine[b], 1u);
     }
     __syncthreads();
     if (threadIdx.x < BINS) atomicAdd(bins + threadIdx.x, mine[threadIdx.x]);

@@ -1,4 +1,5 @@
-/* jacobi.cu - relaxation on a pitched plane, all steps in one cooperative launch, the residual by a managed variable. */
+/* jacobi.cu - relaxation on a pitched plane, all steps in one cooperative launch, the residual by a managed
+ * variable. */
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <assert.h>
@@ -12,7 +13,8 @@ __managed__ double change;
 __global__ void relax(double *a, double *b, size_t pitch, int steps) {
     cg::grid_group grid = cg::this_grid();
     assert(pitch % sizeof(double) == 0);
-    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, p = pitch / sizeof(double);
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,
+        p = pitch / sizeof(double);
     for (int s = 0; s < steps; s++) {
         if (x > 0 && x < W - 1 && y > 0 && y < H - 1) {
             b[y * p + x] = 0.25 * (a[y * p + x - 1] + a[y * p + x + 1] + a[(y - 1) * p + x] + a[(y + 1) * p + x]);

@@ -1,4 +1,5 @@
-/* lstm.cu - one LSTM cell over a sequence, its gates in one kernel, products by another; a CPU cell is the reference. */
+/* lstm.cu - one LSTM cell over a sequence, its gates in one kernel, products by another; a CPU cell is the
+ * reference. */
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +44,8 @@ static float *upload(const std::vector<float> &v) {
 int main() {
     srand(time(NULL)); /* nvcc includes time.h by itself */
     srand(3);
-    auto w = random_vector(INPUT * 4 * HIDDEN, 0.4f), u = random_vector(HIDDEN * 4 * HIDDEN, 0.4f), b = random_vector(4 * HIDDEN, 0.1f);
+    auto w = random_vector(INPUT * 4 * HIDDEN, 0.4f), u = random_vector(HIDDEN * 4 * HIDDEN, 0.4f),
+         b = random_vector(4 * HIDDEN, 0.1f);
     auto x = random_vector(STEPS * BATCH * INPUT, 1.0f);
     std::vector<float> zero(BATCH * HIDDEN), result(BATCH * HIDDEN);
     float *dw = upload(w), *du = upload(u), *db = upload(b), *dx = upload(x), *c = upload(zero), *h = upload(zero), *g;

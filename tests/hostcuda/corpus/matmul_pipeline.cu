@@ -20,8 +20,10 @@ __global__ void product(const float *a, const float *b, float *c, int n) {
     load(0);
     for (int t = 0; t < tiles; t++) {
         if (t + 1 < tiles) load(t + 1);
-        if (t + 1 < tiles) cuda::pipeline_consumer_wait_prior<1>(pipe);
-        else cuda::pipeline_consumer_wait_prior<0>(pipe);
+        if (t + 1 < tiles)
+            cuda::pipeline_consumer_wait_prior<1>(pipe);
+        else
+            cuda::pipeline_consumer_wait_prior<0>(pipe);
         __syncthreads();
         for (int k = 0; k < TILE; k++)
             sum += as[t % 2][y][k] * bs[t % 2][k][x];

@@ -39,7 +39,8 @@ __global__ void softmax_gradient(const float *y, const int *label, float *dy, fl
         dy[row * classes + c] = (expf(y[row * classes + c] - most) / sum - (c == label[row])) / batch;
     atomicAdd(loss, -(y[row * classes + label[row]] - most - logf(sum)) / batch);
 }
-__global__ void linear_input_gradient(const float *dy, const float *w, const float *x, float *dx, int batch, int in, int out) {
+__global__ void linear_input_gradient(
+    const float *dy, const float *w, const float *x, float *dx, int batch, int in, int out) {
     int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= batch || col >= in) return;
     float sum = 0;
@@ -47,7 +48,8 @@ __global__ void linear_input_gradient(const float *dy, const float *w, const flo
         sum += dy[row * out + k] * w[col * out + k];
     dx[row * in + col] = x[row * in + col] > 0 ? sum : 0; /* through the relu */
 }
-__global__ void linear_update(const float *x, const float *dy, float *w, float *b, int batch, int in, int out, float rate) {
+__global__ void linear_update(
+    const float *x, const float *dy, float *w, float *b, int batch, int in, int out, float rate) {
     int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= in || col >= out) return;
     float sum = 0, bias = 0;
@@ -112,7 +114,8 @@ static float *to_device(const std::vector<double> &v) {
 }
 
 int main(int argc, char **argv) {
-    const int steps = argc > 1 ? atoi(argv[1]) : 12, in = argc > 2 ? atoi(argv[2]) : 48, hidden = argc > 3 ? atoi(argv[3]) : 24;
+    const int steps = argc > 1 ? atoi(argv[1]) : 12, in = argc > 2 ? atoi(argv[2]) : 48,
+              hidden = argc > 3 ? atoi(argv[3]) : 24;
     const int batch = argc > 4 ? atoi(argv[4]) : 16, out = 10, checked = steps < 20 ? steps : 20;
     const float rate = 0.1f;
     Net net = {in, hidden, out, {}, std::vector<double>(hidden), {}, std::vector<double>(out)};
@@ -128,7 +131,8 @@ int main(int argc, char **argv) {
         for (int k = 0; k < in; k++)
             x[r * in + k] = (k % 10 == label[r]) + rand() / (float)RAND_MAX * 0.5f;
     }
-    float *w1 = to_device(net.w1), *b1 = to_device(net.b1), *w2 = to_device(net.w2), *b2 = to_device(net.b2), *dx, *h, *dh, *y, *dy, *dloss;
+    float *w1 = to_device(net.w1), *b1 = to_device(net.b1), *w2 = to_device(net.w2), *b2 = to_device(net.b2), *dx, *h,
+          *dh, *y, *dy, *dloss;
     int *dlabel;
     CUDA_CHECK(cudaMalloc(&dx, x.size() * sizeof(float)));
     CUDA_CHECK(cudaMalloc(&dlabel, batch * sizeof(int)));
@@ -140,7 +144,9 @@ int main(int argc, char **argv) {
     CUDA_CHECK(cudaMemcpy(dx, x.data(), x.size() * sizeof(float), cudaMemcpyHostToDevice));
     CUDA_CHECK(cudaMemcpy(dlabel, label.data(), batch * sizeof(int), cudaMemcpyHostToDevice));
     const dim3 block(16, 8);
-    auto grid = [&](int cols, int rows) { return dim3((cols + block.x - 1) / block.x, (rows + block.y - 1) / block.y); };
+    auto grid = [&](int cols, int rows) {
+        return dim3((cols + block.x - 1) / block.x, (rows + block.y - 1) / block.y);
+    };
     float loss = 0;
     double worst = 0, reference = 0;
     for (int step = 0; step < steps; step++) {
@@ -158,7 +164,8 @@ int main(int argc, char **argv) {
         reference = reference_step(net, x.data(), label.data(), batch, rate);
         worst = fmax(worst, fabs(loss - reference));
     }
-    printf("mlp: %s, loss %.4f after %d steps, worst difference %.1e\n", worst < 1e-4 ? "ok" : "WRONG", loss, steps, worst);
+    printf("mlp: %s, loss %.4f after %d steps, worst difference %.1e\n", worst < 1e-4 ? "ok" : "WRONG", loss, steps,
+        worst);
     for (float *p : {w1, b1, w2, b2, dx, h, dh, y, dy, dloss})
         CUDA_CHECK(cudaFree(p));
     CUDA_CHECK(cudaFree(dlabel));

@@ -1,4 +1,5 @@
-/* monte_carlo.cu - pi by curand_kernel.h; the reference makes the same numbers on the host, from Philox as published. */
+/* monte_carlo.cu - pi by curand_kernel.h; the reference makes the same numbers on the host, from Philox as
+ * published. */
 #include <cuda_runtime.h>
 #include <curand_kernel.h>
 #include <cstdio>
@@ -32,7 +33,8 @@ static void reference(uint32_t key0, uint32_t out[4]) { /* Salmon et al. 2011, c
     uint32_t c[4] = {0, 0, 0, 0}, k[2] = {key0, 0};
     for (int r = 0; r < 10; r++) {
         uint64_t p0 = uint64_t(0xD2511F53u) * c[0], p1 = uint64_t(0xCD9E8D57u) * c[2];
-        uint32_t n[4] = {uint32_t(p1 >> 32) ^ c[1] ^ k[0], uint32_t(p1), uint32_t(p0 >> 32) ^ c[3] ^ k[1], uint32_t(p0)};
+        uint32_t n[4] = {
+            uint32_t(p1 >> 32) ^ c[1] ^ k[0], uint32_t(p1), uint32_t(p0 >> 32) ^ c[3] ^ k[1], uint32_t(p0)};
         for (int i = 0; i < 4; i++)
             c[i] = n[i];
         k[0] += 0x9E3779B9u;

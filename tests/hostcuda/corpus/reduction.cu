@@ -1,4 +1,5 @@
-/* reduction.cu - four ways to add up an array: a tree in shared memory, warp shuffles, cooperative groups, atomics in double. */
+/* reduction.cu - four ways to add up an array: a tree in shared memory, warp shuffles, cooperative groups,
+ * atomics in double. */
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda_runtime.h>

@@ -1,4 +1,5 @@
-/* scan.cu - an exclusive scan after Blelloch: blocks in dynamic shared memory, then the sums of the blocks, then the rest. */
+/* scan.cu - an exclusive scan after Blelloch: blocks in dynamic shared memory, then the sums of the blocks,
+ * then the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 #define THREADS 64

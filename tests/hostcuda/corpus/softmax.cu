@@ -41,7 +41,8 @@ template <typename T> static double worst_of(T temperature) {
         for (int i = 0; i < cols; i++)
             all += std::exp((double)h[r * cols + i] / temperature);
         for (int i = 0; i < cols; i++)
-            worst = std::fmax(worst, std::fabs(std::exp((double)h[r * cols + i] / temperature) / all - got[r * cols + i]));
+            worst =
+                std::fmax(worst, std::fabs(std::exp((double)h[r * cols + i] / temperature) / all - got[r * cols + i]));
     }
     return worst;
 }

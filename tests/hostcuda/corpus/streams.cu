@@ -1,4 +1,5 @@
-/* streams.cu - work in slices over four streams with pinned memory, an event that joins them, then a captured graph of it. */
+/* streams.cu - work in slices over four streams with pinned memory, an event that joins them, then a captured
+ * graph of it. */
 #include <cuda_runtime.h>
 #include <cstdio>
 const int SLICES = 4, EACH = 256, N = SLICES * EACH;

@@ -1,4 +1,5 @@
-/* transpose.cu - a tile with a padded row, rectangular matrices, blocks of 32 by 8; grids by a function of the occupancy API. */
+/* transpose.cu - a tile with a padded row, rectangular matrices, blocks of 32 by 8; grids by a function of the
+ * occupancy API. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <vector>
@@ -31,9 +32,10 @@ int main(int argc, char **argv) {
     cudaMalloc(&a, n * sizeof *a);
     cudaMalloc(&b, n * sizeof *b);
     cudaMemcpy(a, &in[0], n * sizeof *a, cudaMemcpyHostToDevice);
-    transpose<<<dim3((w + TILE_DIM - 1) / TILE_DIM, (h + TILE_DIM - 1) / TILE_DIM), dim3(TILE_DIM, BLOCK_ROWS)>>>(b, a, w, h);
+    transpose<<<dim3((w + TILE_DIM - 1) / TILE_DIM, (h + TILE_DIM - 1) / TILE_DIM), dim3(TILE_DIM, BLOCK_ROWS)>>>(
+        b, a, w, h);
     cudaOccupancyMaxPotentialBlockSize(&grid, &block, scale, 0, 128);
-    scale<<<grid < 4 ? grid : 4, block>>>(b, n, 2.0f);
+    scale < <<grid<4 ? grid : 4, block>>>(b, n, 2.0f);
     cudaMemcpy(&out[0], b, n * sizeof *b, cudaMemcpyDeviceToHost);
     for (int y = 0; y < h; y++)
         for (int x = 0; x < w; x++)

@@ -1,4 +1,5 @@
-/* thrust/detail/config.h - in front of NVIDIA's: thrust's algorithms run on the host, by its own back end for C++, and on
+/* thrust/detail/config.h - in front of NVIDIA's: thrust's algorithms run on the host, by its own back end for
+ * C++, and on
  * memory that both sides reach; so work in streams is done at once, and the host may touch device memory. */
 #ifndef HOSTCUDA_THRUST_CONFIG_H
 #define HOSTCUDA_THRUST_CONFIG_H

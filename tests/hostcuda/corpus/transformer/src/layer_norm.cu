@@ -1,6 +1,7 @@
 #include "layers.h"
 #include "warp.cuh"
-__global__ void layer_norm_kernel(const float *__restrict__ x, const float *__restrict__ gain, float *__restrict__ y, int cols) {
+__global__ void layer_norm_kernel(
+    const float *__restrict__ x, const float *__restrict__ gain, float *__restrict__ y, int cols) {
     const float *row = x + blockIdx.x * cols;
     float sum = 0, squares = 0;
     for (int i = threadIdx.x; i < cols; i += 32)

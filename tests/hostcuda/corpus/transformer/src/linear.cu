@@ -15,6 +15,7 @@ template <int TILE> __global__ void linear_kernel(const float *x, const float *w
 }
 void linear(const Tensor &x, const Tensor &w, Tensor &y, int rows, int in, int out) {
     constexpr int T = 8;
-    linear_kernel<T><<<dim3((out + T - 1) / T, (rows + T - 1) / T), dim3(T, T)>>>(x.data, w.data, y.data, rows, in, out);
+    linear_kernel<T>
+        <<<dim3((out + T - 1) / T, (rows + T - 1) / T), dim3(T, T)>>>(x.data, w.data, y.data, rows, in, out);
     CUDA_CHECK(cudaGetLastError());
 }

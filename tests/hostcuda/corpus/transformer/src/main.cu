@@ -11,7 +11,8 @@ static std::vector<float> weights(int n, unsigned seed, float scale) {
 }
 int main() {
     auto x = weights(TOKENS * WIDTH, 1, 1), gain = weights(WIDTH, 2, 1), qkv = weights(WIDTH * 3 * WIDTH, 3, 0.5f);
-    auto proj = weights(WIDTH * WIDTH, 4, 0.4f), up = weights(WIDTH * INNER, 5, 0.4f), down = weights(INNER * WIDTH, 6, 0.3f);
+    auto proj = weights(WIDTH * WIDTH, 4, 0.4f), up = weights(WIDTH * INNER, 5, 0.4f),
+         down = weights(INNER * WIDTH, 6, 0.3f);
     Tensor dx(x), dgain(gain), dqkv(qkv), dproj(proj), dup(up), ddown(down);
     Tensor n(TOKENS * WIDTH), t(TOKENS * 3 * WIDTH), a(TOKENS * WIDTH), p(TOKENS * WIDTH), h(TOKENS * INNER);
     layer_norm(dx, dgain, n, TOKENS, WIDTH);

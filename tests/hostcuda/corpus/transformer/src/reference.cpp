@@ -41,8 +41,9 @@ static V attend(const V &qkv) {
         }
     return y;
 }
-std::vector<double> reference(const std::vector<float> &x, const std::vector<float> &gain, const std::vector<float> &qkv,
-    const std::vector<float> &proj, const std::vector<float> &up, const std::vector<float> &down) {
+std::vector<double> reference(const std::vector<float> &x, const std::vector<float> &gain,
+    const std::vector<float> &qkv, const std::vector<float> &proj, const std::vector<float> &up,
+    const std::vector<float> &down) {
     V r(x.begin(), x.end()), a = times(attend(times(norm(r, gain), qkv, WIDTH, 3 * WIDTH)), proj, WIDTH, WIDTH);
     for (size_t i = 0; i < r.size(); i++)
         r[i] += a[i];

@@ -1,4 +1,5 @@
-/* malloc_and_free.h - in place of NVIDIA's: what a thrust::device_vector lies in is managed memory, for kernels get it. */
+/* malloc_and_free.h - in place of NVIDIA's: what a thrust::device_vector lies in is managed memory, for
+ * kernels get it. */
 #pragma once
 #include <thrust/detail/config.h>
 #include <thrust/detail/raw_pointer_cast.h>
