@@ -1129,7 +1129,7 @@ AMP_INLINE uint32_t ampi_to_bf16s(uint32_t low, uint32_t high) {
 }
 #  endif
 #  if __CUDA_ARCH__ >= 890
-#    define AMPI_F8_HARDWARE 1
+#    define AMPI_F8_HARDWARE(t) ((t) == AMP_F8E4M3 || (t) == AMP_F8E5M2)
 AMP_INLINE uint32_t ampi_from_two_f8(uint32_t patterns, amp_dtype t) { /* to two halves, exactly */
     uint32_t w;
     if (t == AMP_F8E4M3)
@@ -1167,7 +1167,7 @@ AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint
 #if defined(__CUDA_ARCH__)
     if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
 #  if defined(AMPI_F8_HARDWARE)
-    if (how == AMP_NEAREST) return ampi_to_two_f8(a, 0, t) & 0xffu;
+    if (how == AMP_NEAREST && AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(a, 0, t) & 0xffu;
 #  endif
 #endif
     v = shift > 56u ? 0u : v >> shift;
@@ -5877,7 +5877,6 @@ static void ampi_add_text(ampi_text *t, const char *format, ...) {
     if (n > 0) t->length += (size_t)n;
 }
 static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
-    static const amp_dtype format[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
     const amp_histogram *h = &row->values;
     uint64_t bad = h->inf + h->nan, nonzero = h->total - h->zero - bad;
     size_t k;
@@ -5887,8 +5886,8 @@ static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
         ampi_add_text(text, "%10s", "-");
     else
         ampi_add_text(text, "%4d..%4d", (int)row->low, (int)row->high);
-    for (k = 0; k < 4; k++) {
-        amp_fates f = row->fate[format[k]];
+    for (k = AMP_F16; k < AMP_DTYPE_COUNT; k++) {
+        amp_fates f = row->fate[k];
         double share = 100.0 * ampi_share(nonzero, h->total), zero = 100.0 * ampi_share(h->zero, h->total);
         ampi_add_text(text, " |%4.0f%4.0f%4.0f", zero + share * f.lost, share * f.subnormal, share * f.overflow);
     }
@@ -5905,9 +5904,13 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
     t.length = 0;
     if (t.bytes) text[0] = 0;
     if (!rows) return 0;
-    ampi_add_text(&t, "%-20s %10s %5s %10s |%12s |%12s |%12s |%12s |%5s %8s\n", "percent of values", "values", "bad",
-        "2^", "f16", "bf16", "f8e4m3", "f8e5m2", "lost", "ratio");
-    ampi_add_text(&t, "%-48s |zero sub big |zero sub big |zero sub big |zero sub big |\n", "");
+    ampi_add_text(&t, "%-20s %10s %5s %10s", "percent of values", "values", "bad", "2^");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |%12s", amp_dtype_name((amp_dtype)i));
+    ampi_add_text(&t, " |%5s %8s\n%-48s", "lost", "ratio", "");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |zero sub big");
+    ampi_add_text(&t, " |\n");
     for (i = 0; i < n; i++)
         ampi_report_line(&t, &rows[i]);
     for (i = 0; i < n; i++) {
@@ -7869,7 +7872,7 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
-    r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
+    r[1] = ampi_extent_of(ampi_act_reads_aux(l->act) ? "aux" : "y", act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
     r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
