@@ -450,6 +450,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
           about 16 bits of precision: for comparison with other libraries. */
 typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
+#define AMP_MOMENTS 2 /* moment arrays, at most */
 
 typedef struct amp_params_desc {
     uint32_t _begin;
@@ -505,7 +506,7 @@ typedef struct amp_param { /* arrays have count elements; data NULL: the layout 
     amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
     amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
     amp_array accum;     /* FP32 accumulators */
-    amp_array moment[2]; /* momentum or first moment, second moment */
+    amp_array moment[AMP_MOMENTS]; /* momentum or first moment, second moment */
 } amp_param;
 
 /* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
@@ -1935,7 +1936,7 @@ typedef struct amp_param_entry {
     void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
     void *grad;
     float *accum; /* or NULL */
-    void *moment[2];
+    void *moment[AMP_MOMENTS];
     uint64_t count;
     uint32_t first_chunk; /* index of its first chunk; the others follow */
     uint32_t no_decay;
@@ -2734,6 +2735,11 @@ typedef struct amp_backend {
     amp_status (*dropout)(amp_ctx *, const amp_dropout_job *);
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
+/* What both of ours fill, with functions that are named after the entries. */
+#define AMPI_ENTRIES(X) \
+    X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
+    X(conclude) X(inspect) X(update) X(apply) X(add) X(mirror_create) X(mirror_destroy) X(poll) X(set_record) \
+    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
@@ -4091,7 +4097,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
-    int moments = d->moments >= 0 && d->moments <= 2 && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
     return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
@@ -4124,8 +4130,8 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
-    AMPI_CHECK(d->moments >= 0 && d->moments <= 2, "desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed",
-        (int)d->moments);
+    AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
+        "desc.moments is %d; 0 (for 2), 1 to %d or AMP_NONE is needed", (int)d->moments, AMP_MOMENTS);
     return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
@@ -4643,6 +4649,7 @@ AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     amp_param view = AMP_ZERO;
     const amp_param_entry *e = ampi_entry(p, i);
+    size_t k;
     if (!p || i >= p->n) return view;
     view.name = p->params[i].name;
     view.rows = p->params[i].d.rows;
@@ -4654,8 +4661,8 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     view.master = ampi_entry_master(e);
     view.low = ampi_entry_low(e);
     view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
-    view.moment[0] = ampi_entry_moment(e, 0);
-    view.moment[1] = ampi_entry_moment(e, 1);
+    for (k = 0; k < AMP_MOMENTS; k++)
+        view.moment[k] = ampi_entry_moment(e, k);
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
@@ -11042,7 +11049,7 @@ static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, cons
 static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
     const amp_param_entry *p = b->p;
     if (!m || p->moment_dtype == AMP_F32) return;
-    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, which ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1);
+    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, (amp_stored)(AMP_STORED_MOMENT_1 + which));
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
@@ -11888,36 +11895,11 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
-    b.destroy = ampi_cpu_destroy;
-    b.alloc = ampi_cpu_alloc;
-    b.release = ampi_cpu_release;
-    b.copy = ampi_cpu_copy;
+#define AMP_X(entry) b.entry = ampi_cpu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
     b.copy_async = ampi_cpu_copy; /* complete on return, too */
-    b.zero = ampi_cpu_zero;
-    b.sync = ampi_cpu_sync;
     b.may_wait = ampi_cpu_sync;
-    b.cast = ampi_cpu_cast;
-    b.finite = ampi_cpu_finite;
-    b.histogram = ampi_cpu_histogram;
-    b.sum_gradients = ampi_cpu_sum_gradients;
-    b.conclude = ampi_cpu_conclude;
-    b.inspect = ampi_cpu_inspect;
-    b.update = ampi_cpu_update;
-    b.apply = ampi_cpu_apply;
-    b.add = ampi_cpu_add;
-    b.mirror_create = ampi_cpu_mirror_create;
-    b.mirror_destroy = ampi_cpu_mirror_destroy;
-    b.poll = ampi_cpu_poll;
-    b.set_record = ampi_cpu_set_record;
-    b.clip = ampi_cpu_clip;
-    b.next_scale = ampi_cpu_next_scale;
-    b.gemm = ampi_cpu_gemm;
-    b.gemm_explain = ampi_cpu_gemm_explain;
-    b.gemm_tune = NULL;
-    b.bias_grad = ampi_cpu_bias_grad;
-    b.xent = ampi_cpu_xent;
-    b.dropout = ampi_cpu_dropout;
-    b.quantize = ampi_cpu_quantize;
     return b;
 }
 

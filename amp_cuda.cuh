@@ -1707,7 +1707,8 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
    "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
-#define AMPI_STORED  3u /* kinds of numbers that are drawn: amp_stored */
+#define AMPI_STORED  (1u + AMP_MOMENTS) /* kinds of numbers that are drawn: amp_stored */
+static_assert(AMP_MOMENTS == 2, "here each moment array is named: where it is loaded, stored and aligned");
 typedef struct ampi_k_updating {
     amp_param_entry e;
     void *grad, *weights;
@@ -1873,7 +1874,7 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
     if (e->moment_dtype == AMP_F32)
         ampi_k_store(x, e->moment[i], AMP_F32, at, AMPI_K_STREAM);
     else
-        (void)ampi_k_store_drawn(x, p, i ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1, e->moment[i], AMP_BF16, at);
+        (void)ampi_k_store_drawn(x, p, (amp_stored)(AMP_STORED_MOMENT_1 + i), e->moment[i], AMP_BF16, at);
 }
 /* Model copy and low part of SPLIT or KAHAN; as below. */
 template <int counted, int N>
@@ -1974,6 +1975,7 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         x->w[k] = ampi_bits(amp_sub(amp_mul(ampi_float(x->w[k]), c->decay), step[k]));
 }
 template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi_k_working<N> *x, const amp_coef *c) {
+    const int both = kind != AMPI_K_APPLY && amp_moments_of((amp_update_kind)kind, 1.0f) > 1;
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < N; k++) {
@@ -1985,6 +1987,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi
         x->w[k] = ampi_bits(w);
         x->b[k] = ampi_bits(b);
         x->v[k] = ampi_bits(v);
+        if (both) x->inf |= x->v[k] == 0x7f800000u;
     }
 }
 /* amp_prepare_one and amp_update_one, or amp_apply_one. What is the same for all elements is asked once: the rules then
@@ -3143,7 +3146,6 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
 #define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
@@ -3176,6 +3178,23 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
+/* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
+#define AMPI_CU_KERNELS(X) \
+    X(ampi_k_cast) \
+    X(ampi_k_finite) \
+    X(ampi_k_histogram) \
+    X(ampi_k_quantize) \
+    X(ampi_k_quantize_turn) \
+    X(ampi_k_inspect) \
+    X(ampi_k_sum_gradients) \
+    X(ampi_k_apply) \
+    X(ampi_k_count_apply) \
+    X(ampi_k_add) \
+    X(ampi_k_clip) \
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+#define AMPI_CU_RESIDENT    (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE))
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
@@ -3361,23 +3380,6 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
    made. */
-#define AMPI_CU_KERNELS(X) \
-    X(ampi_k_cast) \
-    X(ampi_k_finite) \
-    X(ampi_k_histogram) \
-    X(ampi_k_quantize) \
-    X(ampi_k_quantize_turn) \
-    X(ampi_k_inspect) \
-    X(ampi_k_sum_gradients) \
-    X(ampi_k_apply) \
-    X(ampi_k_count_apply) \
-    X(ampi_k_add) \
-    X(ampi_k_clip) \
-    X(ampi_k_bias_grad<0>) \
-    X(ampi_k_bias_grad<1>)
-#define AMPI_CU_ONE(kernel) +1u
-static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
-#undef AMPI_CU_ONE
 template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
@@ -4740,45 +4742,20 @@ static void ampi_cu_drop(ampi_cuda *c) {
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
-/* By name, in the order of amp_backend; the same order as ampi_cpu_table. */
 static amp_backend ampi_cu_table(const ampi_cuda *c) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
     b.aligned = 1;
     b.name = c->name;
-    b.destroy = ampi_cu_destroy;
+#define AMP_X(entry) b.entry = ampi_cu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
     b.leave = ampi_cu_leave;
-    b.alloc = ampi_cu_alloc;
-    b.release = ampi_cu_release;
-    b.copy = ampi_cu_copy;
     b.copy_async = ampi_cu_copy_async;
-    b.zero = ampi_cu_zero;
-    b.sync = ampi_cu_sync;
     b.may_wait = ampi_cu_may_wait;
-    b.cast = ampi_cu_cast;
-    b.finite = ampi_cu_finite;
-    b.histogram = ampi_cu_histogram;
-    b.sum_gradients = ampi_cu_sum_gradients;
-    b.conclude = ampi_cu_conclude;
-    b.inspect = ampi_cu_inspect;
-    b.update = ampi_cu_update;
-    b.apply = ampi_cu_apply;
-    b.add = ampi_cu_add;
-    b.mirror_create = ampi_cu_mirror_create;
-    b.mirror_destroy = ampi_cu_mirror_destroy;
-    b.poll = ampi_cu_poll;
-    b.set_record = ampi_cu_set_record;
-    b.clip = ampi_cu_clip;
-    b.next_scale = ampi_cu_next_scale;
-    b.gemm = ampi_cu_gemm;
-    b.gemm_explain = ampi_cu_gemm_explain;
     b.gemm_tune = ampi_cu_gemm_tune;
-    b.bias_grad = ampi_cu_bias_grad;
-    b.xent = ampi_cu_xent;
     b.capture_id = ampi_cu_capture_id;
-    b.dropout = ampi_cu_dropout;
-    b.quantize = ampi_cu_quantize;
     return b;
 }
 
