@@ -450,6 +450,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
           about 16 bits of precision: for comparison with other libraries. */
 typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
+#define AMP_MOMENTS 2 /* moment arrays, at most */
 
 typedef struct amp_params_desc {
     uint32_t _begin;
@@ -505,7 +506,7 @@ typedef struct amp_param { /* arrays have count elements; data NULL: the layout 
     amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
     amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
     amp_array accum;     /* FP32 accumulators */
-    amp_array moment[2]; /* momentum or first moment, second moment */
+    amp_array moment[AMP_MOMENTS]; /* momentum or first moment, second moment */
 } amp_param;
 
 /* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
@@ -1129,7 +1130,7 @@ AMP_INLINE uint32_t ampi_to_bf16s(uint32_t low, uint32_t high) {
 }
 #  endif
 #  if __CUDA_ARCH__ >= 890
-#    define AMPI_F8_HARDWARE 1
+#    define AMPI_F8_HARDWARE(t) ((t) == AMP_F8E4M3 || (t) == AMP_F8E5M2)
 AMP_INLINE uint32_t ampi_from_two_f8(uint32_t patterns, amp_dtype t) { /* to two halves, exactly */
     uint32_t w;
     if (t == AMP_F8E4M3)
@@ -1167,7 +1168,7 @@ AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint
 #if defined(__CUDA_ARCH__)
     if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
 #  if defined(AMPI_F8_HARDWARE)
-    if (how == AMP_NEAREST) return ampi_to_two_f8(a, 0, t) & 0xffu;
+    if (how == AMP_NEAREST && AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(a, 0, t) & 0xffu;
 #  endif
 #endif
     v = shift > 56u ? 0u : v >> shift;
@@ -1935,7 +1936,7 @@ typedef struct amp_param_entry {
     void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
     void *grad;
     float *accum; /* or NULL */
-    void *moment[2];
+    void *moment[AMP_MOMENTS];
     uint64_t count;
     uint32_t first_chunk; /* index of its first chunk; the others follow */
     uint32_t no_decay;
@@ -2734,6 +2735,11 @@ typedef struct amp_backend {
     amp_status (*dropout)(amp_ctx *, const amp_dropout_job *);
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
+/* What both of ours fill, with functions that are named after the entries. */
+#define AMPI_ENTRIES(X) \
+    X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
+    X(conclude) X(inspect) X(update) X(apply) X(add) X(mirror_create) X(mirror_destroy) X(poll) X(set_record) \
+    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
@@ -4091,7 +4097,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
-    int moments = d->moments >= 0 && d->moments <= 2 && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
     return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
@@ -4124,8 +4130,8 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
-    AMPI_CHECK(d->moments >= 0 && d->moments <= 2, "desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed",
-        (int)d->moments);
+    AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
+        "desc.moments is %d; 0 (for 2), 1 to %d or AMP_NONE is needed", (int)d->moments, AMP_MOMENTS);
     return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
@@ -4643,6 +4649,7 @@ AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     amp_param view = AMP_ZERO;
     const amp_param_entry *e = ampi_entry(p, i);
+    size_t k;
     if (!p || i >= p->n) return view;
     view.name = p->params[i].name;
     view.rows = p->params[i].d.rows;
@@ -4654,8 +4661,8 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     view.master = ampi_entry_master(e);
     view.low = ampi_entry_low(e);
     view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
-    view.moment[0] = ampi_entry_moment(e, 0);
-    view.moment[1] = ampi_entry_moment(e, 1);
+    for (k = 0; k < AMP_MOMENTS; k++)
+        view.moment[k] = ampi_entry_moment(e, k);
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
@@ -5877,7 +5884,6 @@ static void ampi_add_text(ampi_text *t, const char *format, ...) {
     if (n > 0) t->length += (size_t)n;
 }
 static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
-    static const amp_dtype format[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
     const amp_histogram *h = &row->values;
     uint64_t bad = h->inf + h->nan, nonzero = h->total - h->zero - bad;
     size_t k;
@@ -5887,8 +5893,8 @@ static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
         ampi_add_text(text, "%10s", "-");
     else
         ampi_add_text(text, "%4d..%4d", (int)row->low, (int)row->high);
-    for (k = 0; k < 4; k++) {
-        amp_fates f = row->fate[format[k]];
+    for (k = AMP_F16; k < AMP_DTYPE_COUNT; k++) {
+        amp_fates f = row->fate[k];
         double share = 100.0 * ampi_share(nonzero, h->total), zero = 100.0 * ampi_share(h->zero, h->total);
         ampi_add_text(text, " |%4.0f%4.0f%4.0f", zero + share * f.lost, share * f.subnormal, share * f.overflow);
     }
@@ -5905,9 +5911,13 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
     t.length = 0;
     if (t.bytes) text[0] = 0;
     if (!rows) return 0;
-    ampi_add_text(&t, "%-20s %10s %5s %10s |%12s |%12s |%12s |%12s |%5s %8s\n", "percent of values", "values", "bad",
-        "2^", "f16", "bf16", "f8e4m3", "f8e5m2", "lost", "ratio");
-    ampi_add_text(&t, "%-48s |zero sub big |zero sub big |zero sub big |zero sub big |\n", "");
+    ampi_add_text(&t, "%-20s %10s %5s %10s", "percent of values", "values", "bad", "2^");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |%12s", amp_dtype_name((amp_dtype)i));
+    ampi_add_text(&t, " |%5s %8s\n%-48s", "lost", "ratio", "");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |zero sub big");
+    ampi_add_text(&t, " |\n");
     for (i = 0; i < n; i++)
         ampi_report_line(&t, &rows[i]);
     for (i = 0; i < n; i++) {
@@ -7874,7 +7884,7 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
-    r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
+    r[1] = ampi_extent_of(ampi_act_reads_aux(l->act) ? "aux" : "y", act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
     r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
@@ -11044,7 +11054,7 @@ static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, cons
 static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
     const amp_param_entry *p = b->p;
     if (!m || p->moment_dtype == AMP_F32) return;
-    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, which ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1);
+    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, (amp_stored)(AMP_STORED_MOMENT_1 + which));
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
@@ -11890,36 +11900,11 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
-    b.destroy = ampi_cpu_destroy;
-    b.alloc = ampi_cpu_alloc;
-    b.release = ampi_cpu_release;
-    b.copy = ampi_cpu_copy;
+#define AMP_X(entry) b.entry = ampi_cpu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
     b.copy_async = ampi_cpu_copy; /* complete on return, too */
-    b.zero = ampi_cpu_zero;
-    b.sync = ampi_cpu_sync;
     b.may_wait = ampi_cpu_sync;
-    b.cast = ampi_cpu_cast;
-    b.finite = ampi_cpu_finite;
-    b.histogram = ampi_cpu_histogram;
-    b.sum_gradients = ampi_cpu_sum_gradients;
-    b.conclude = ampi_cpu_conclude;
-    b.inspect = ampi_cpu_inspect;
-    b.update = ampi_cpu_update;
-    b.apply = ampi_cpu_apply;
-    b.add = ampi_cpu_add;
-    b.mirror_create = ampi_cpu_mirror_create;
-    b.mirror_destroy = ampi_cpu_mirror_destroy;
-    b.poll = ampi_cpu_poll;
-    b.set_record = ampi_cpu_set_record;
-    b.clip = ampi_cpu_clip;
-    b.next_scale = ampi_cpu_next_scale;
-    b.gemm = ampi_cpu_gemm;
-    b.gemm_explain = ampi_cpu_gemm_explain;
-    b.gemm_tune = NULL;
-    b.bias_grad = ampi_cpu_bias_grad;
-    b.xent = ampi_cpu_xent;
-    b.dropout = ampi_cpu_dropout;
-    b.quantize = ampi_cpu_quantize;
     return b;
 }
 

@@ -327,19 +327,13 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #    define AMP_TO_BF16S(a, b) ampi_k_bf16s(a, b)
 #  endif
 #  if defined(AMPI_F8_HARDWARE)
-#    define AMP_FROM_F8(two, t) ampi_from_two_f8(two, t)
-#    define AMP_E4M3_SHORT      1 /* by how much too small it gives E4M3 */
+#    define AMP_F8_WHOLE(t)     AMPI_F8_HARDWARE(t) /* 1: AMP_FROM_F8 gives the numbers; 0: as ampi_k_halves_of_f8 */
+#    define AMP_FROM_F8(two, t) (AMPI_F8_HARDWARE(t) ? ampi_from_two_f8(two, t) : ampi_k_halves_of_f8(two, t))
 #  else
+#    define AMP_F8_WHOLE(t)     0
 #    define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t)
-#    define AMP_E4M3_SHORT      256
 #  endif
-#  if defined(AMPI_F8_HARDWARE)
-#    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
-#  else
-#    define AMP_TO_F8(x, t) \
-    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
-        ampi_nearest_bits((x)[3], t) << 24)
-#  endif
+#  define AMP_TO_F8(x, t) ampi_k_bytes_of_f8(x, t)
 #endif
 
 #define AMPI_K    static __device__ __forceinline__
@@ -502,11 +496,18 @@ AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bi
         largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
     return largest;
 }
-/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved
-   up by 7 is a half 256 times too small. NaN is the caller's. */
+/* Two bytes of FP8 to two halves, where the hardware has no way: moved up until the mantissa is in its place. They are
+   too small then by 2^(emin - 113): E5M2 by 1, E4M3 by 256. NaN is the caller's. */
 AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
-    uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16;
-    return t == AMP_F8E5M2 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> 1;
+    const uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16, more = ampi_format_of(t).mant - 2u;
+    return more == 0 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> more;
+}
+AMPI_K uint32_t ampi_k_bytes_of_f8(const uint32_t x[4], amp_dtype t) {
+#if defined(AMPI_F8_HARDWARE)
+    if (AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(x[0], x[1], t) | ampi_to_two_f8(x[2], x[3], t) << 16;
+#endif
+    return ampi_nearest_bits(x[0], t) | ampi_nearest_bits(x[1], t) << 8 | ampi_nearest_bits(x[2], t) << 16 |
+        ampi_nearest_bits(x[3], t) << 24;
 }
 /* To two of BF16; a NaN among them stays visible as one that is not finite. */
 AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
@@ -531,20 +532,22 @@ AMPI_K uint32_t ampi_k_odd_any8(const ampi_k_raw *r, amp_dtype t) {
 }
 /* Eight elements as they lie in memory to float bits, the quick way: right but for NaN. */
 AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
-    const uint32_t f8[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
+    const int f8 = amp_dtype_size(t) == 1u;
+    const uint32_t short_by = ampi_format_of(t).emin - 113u;
+    const uint32_t both[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
     const uint32_t w[4] = {r->a.x, r->a.y, r->a.z, r->a.w};
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < 4u; k++) {
         uint32_t two = w[k];
-        if (amp_dtype_size(t) == 1u) two = AMP_FROM_F8(f8[k], t);
+        if (f8) two = AMP_FROM_F8(both[k], t);
         x[2u * k] = t == AMP_BF16 ? two << 16 : AMP_FROM_HALF(two & 0xffffu);
         x[2u * k + 1u] = t == AMP_BF16 ? two & 0xffff0000u : AMP_FROM_HALF(two >> 16);
     }
-    if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
+    if (!f8 || AMP_F8_WHOLE(t) || short_by == 0) return;
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
+        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), ampi_float((127u + short_by) << 23)));
 }
 AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may become any NaN */
     if (t == AMP_F16) return AMP_FROM_HALF(pattern);
@@ -1704,7 +1707,8 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
    "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
-#define AMPI_STORED  3u /* kinds of numbers that are drawn: amp_stored */
+#define AMPI_STORED  (1u + AMP_MOMENTS) /* kinds of numbers that are drawn: amp_stored */
+static_assert(AMP_MOMENTS == 2, "here each moment array is named: where it is loaded, stored and aligned");
 typedef struct ampi_k_updating {
     amp_param_entry e;
     void *grad, *weights;
@@ -1870,7 +1874,7 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
     if (e->moment_dtype == AMP_F32)
         ampi_k_store(x, e->moment[i], AMP_F32, at, AMPI_K_STREAM);
     else
-        (void)ampi_k_store_drawn(x, p, i ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1, e->moment[i], AMP_BF16, at);
+        (void)ampi_k_store_drawn(x, p, (amp_stored)(AMP_STORED_MOMENT_1 + i), e->moment[i], AMP_BF16, at);
 }
 /* Model copy and low part of SPLIT or KAHAN; as below. */
 template <int counted, int N>
@@ -1971,6 +1975,7 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         x->w[k] = ampi_bits(amp_sub(amp_mul(ampi_float(x->w[k]), c->decay), step[k]));
 }
 template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi_k_working<N> *x, const amp_coef *c) {
+    const int both = kind != AMPI_K_APPLY && amp_moments_of((amp_update_kind)kind, 1.0f) > 1;
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < N; k++) {
@@ -1982,6 +1987,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi
         x->w[k] = ampi_bits(w);
         x->b[k] = ampi_bits(b);
         x->v[k] = ampi_bits(v);
+        if (both) x->inf |= x->v[k] == 0x7f800000u;
     }
 }
 /* amp_prepare_one and amp_update_one, or amp_apply_one. What is the same for all elements is asked once: the rules then
@@ -3140,7 +3146,6 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
 #define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
@@ -3173,6 +3178,23 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
+/* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
+#define AMPI_CU_KERNELS(X) \
+    X(ampi_k_cast) \
+    X(ampi_k_finite) \
+    X(ampi_k_histogram) \
+    X(ampi_k_quantize) \
+    X(ampi_k_quantize_turn) \
+    X(ampi_k_inspect) \
+    X(ampi_k_sum_gradients) \
+    X(ampi_k_apply) \
+    X(ampi_k_count_apply) \
+    X(ampi_k_add) \
+    X(ampi_k_clip) \
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+#define AMPI_CU_RESIDENT    (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE))
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
@@ -3358,23 +3380,6 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
    made. */
-#define AMPI_CU_KERNELS(X) \
-    X(ampi_k_cast) \
-    X(ampi_k_finite) \
-    X(ampi_k_histogram) \
-    X(ampi_k_quantize) \
-    X(ampi_k_quantize_turn) \
-    X(ampi_k_inspect) \
-    X(ampi_k_sum_gradients) \
-    X(ampi_k_apply) \
-    X(ampi_k_count_apply) \
-    X(ampi_k_add) \
-    X(ampi_k_clip) \
-    X(ampi_k_bias_grad<0>) \
-    X(ampi_k_bias_grad<1>)
-#define AMPI_CU_ONE(kernel) +1u
-static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
-#undef AMPI_CU_ONE
 template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
@@ -4737,45 +4742,20 @@ static void ampi_cu_drop(ampi_cuda *c) {
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
-/* By name, in the order of amp_backend; the same order as ampi_cpu_table. */
 static amp_backend ampi_cu_table(const ampi_cuda *c) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
     b.aligned = 1;
     b.name = c->name;
-    b.destroy = ampi_cu_destroy;
+#define AMP_X(entry) b.entry = ampi_cu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
     b.leave = ampi_cu_leave;
-    b.alloc = ampi_cu_alloc;
-    b.release = ampi_cu_release;
-    b.copy = ampi_cu_copy;
     b.copy_async = ampi_cu_copy_async;
-    b.zero = ampi_cu_zero;
-    b.sync = ampi_cu_sync;
     b.may_wait = ampi_cu_may_wait;
-    b.cast = ampi_cu_cast;
-    b.finite = ampi_cu_finite;
-    b.histogram = ampi_cu_histogram;
-    b.sum_gradients = ampi_cu_sum_gradients;
-    b.conclude = ampi_cu_conclude;
-    b.inspect = ampi_cu_inspect;
-    b.update = ampi_cu_update;
-    b.apply = ampi_cu_apply;
-    b.add = ampi_cu_add;
-    b.mirror_create = ampi_cu_mirror_create;
-    b.mirror_destroy = ampi_cu_mirror_destroy;
-    b.poll = ampi_cu_poll;
-    b.set_record = ampi_cu_set_record;
-    b.clip = ampi_cu_clip;
-    b.next_scale = ampi_cu_next_scale;
-    b.gemm = ampi_cu_gemm;
-    b.gemm_explain = ampi_cu_gemm_explain;
     b.gemm_tune = ampi_cu_gemm_tune;
-    b.bias_grad = ampi_cu_bias_grad;
-    b.xent = ampi_cu_xent;
     b.capture_id = ampi_cu_capture_id;
-    b.dropout = ampi_cu_dropout;
-    b.quantize = ampi_cu_quantize;
     return b;
 }
 

@@ -67,7 +67,7 @@
 #define AMP_TO_F8(x, t) \
     (HCU_TO_F8((x)[0], t) | HCU_TO_F8((x)[1], t) << 8 | HCU_TO_F8((x)[2], t) << 16 | HCU_TO_F8((x)[3], t) << 24)
 #define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t) /* of the older ones, which have no such instruction */
-#define AMP_E4M3_SHORT      256
+#define AMP_F8_WHOLE(t)     0
 
 /* What translate.cpp makes of `__shared__ T name[n];`: a typedef of hcu_type_name, and one of these. The last is for
  * `extern __shared__ T name[];` outside of functions: a pointer that the scheduler sets. */

@@ -100,7 +100,7 @@ AMP_INLINE uint32_t ampi_to_bf16s(uint32_t low, uint32_t high) {
 }
 #  endif
 #  if __CUDA_ARCH__ >= 890
-#    define AMPI_F8_HARDWARE 1
+#    define AMPI_F8_HARDWARE(t) ((t) == AMP_F8E4M3 || (t) == AMP_F8E5M2)
 AMP_INLINE uint32_t ampi_from_two_f8(uint32_t patterns, amp_dtype t) { /* to two halves, exactly */
     uint32_t w;
     if (t == AMP_F8E4M3)
@@ -138,7 +138,7 @@ AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint
 #if defined(__CUDA_ARCH__)
     if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
 #  if defined(AMPI_F8_HARDWARE)
-    if (how == AMP_NEAREST) return ampi_to_two_f8(a, 0, t) & 0xffu;
+    if (how == AMP_NEAREST && AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(a, 0, t) & 0xffu;
 #  endif
 #endif
     v = shift > 56u ? 0u : v >> shift;

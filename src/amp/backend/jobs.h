@@ -14,7 +14,7 @@ typedef struct amp_param_entry {
     void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
     void *grad;
     float *accum; /* or NULL */
-    void *moment[2];
+    void *moment[AMP_MOMENTS];
     uint64_t count;
     uint32_t first_chunk; /* index of its first chunk; the others follow */
     uint32_t no_decay;

@@ -170,7 +170,7 @@ static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, cons
 static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
     const amp_param_entry *p = b->p;
     if (!m || p->moment_dtype == AMP_F32) return;
-    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, which ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1);
+    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, (amp_stored)(AMP_STORED_MOMENT_1 + which));
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {

@@ -74,7 +74,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
-    int moments = d->moments >= 0 && d->moments <= 2 && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
     return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
@@ -107,8 +107,8 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
-    AMPI_CHECK(d->moments >= 0 && d->moments <= 2, "desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed",
-        (int)d->moments);
+    AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
+        "desc.moments is %d; 0 (for 2), 1 to %d or AMP_NONE is needed", (int)d->moments, AMP_MOMENTS);
     return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
@@ -626,6 +626,7 @@ AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     amp_param view = AMP_ZERO;
     const amp_param_entry *e = ampi_entry(p, i);
+    size_t k;
     if (!p || i >= p->n) return view;
     view.name = p->params[i].name;
     view.rows = p->params[i].d.rows;
@@ -637,8 +638,8 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     view.master = ampi_entry_master(e);
     view.low = ampi_entry_low(e);
     view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
-    view.moment[0] = ampi_entry_moment(e, 0);
-    view.moment[1] = ampi_entry_moment(e, 1);
+    for (k = 0; k < AMP_MOMENTS; k++)
+        view.moment[k] = ampi_entry_moment(e, k);
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }

@@ -151,7 +151,6 @@ static void ampi_add_text(ampi_text *t, const char *format, ...) {
     if (n > 0) t->length += (size_t)n;
 }
 static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
-    static const amp_dtype format[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
     const amp_histogram *h = &row->values;
     uint64_t bad = h->inf + h->nan, nonzero = h->total - h->zero - bad;
     size_t k;
@@ -161,8 +160,8 @@ static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
         ampi_add_text(text, "%10s", "-");
     else
         ampi_add_text(text, "%4d..%4d", (int)row->low, (int)row->high);
-    for (k = 0; k < 4; k++) {
-        amp_fates f = row->fate[format[k]];
+    for (k = AMP_F16; k < AMP_DTYPE_COUNT; k++) {
+        amp_fates f = row->fate[k];
         double share = 100.0 * ampi_share(nonzero, h->total), zero = 100.0 * ampi_share(h->zero, h->total);
         ampi_add_text(text, " |%4.0f%4.0f%4.0f", zero + share * f.lost, share * f.subnormal, share * f.overflow);
     }
@@ -179,9 +178,13 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
     t.length = 0;
     if (t.bytes) text[0] = 0;
     if (!rows) return 0;
-    ampi_add_text(&t, "%-20s %10s %5s %10s |%12s |%12s |%12s |%12s |%5s %8s\n", "percent of values", "values", "bad",
-        "2^", "f16", "bf16", "f8e4m3", "f8e5m2", "lost", "ratio");
-    ampi_add_text(&t, "%-48s |zero sub big |zero sub big |zero sub big |zero sub big |\n", "");
+    ampi_add_text(&t, "%-20s %10s %5s %10s", "percent of values", "values", "bad", "2^");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |%12s", amp_dtype_name((amp_dtype)i));
+    ampi_add_text(&t, " |%5s %8s\n%-48s", "lost", "ratio", "");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |zero sub big");
+    ampi_add_text(&t, " |\n");
     for (i = 0; i < n; i++)
         ampi_report_line(&t, &rows[i]);
     for (i = 0; i < n; i++) {

@@ -68,19 +68,13 @@
 #    define AMP_TO_BF16S(a, b) ampi_k_bf16s(a, b)
 #  endif
 #  if defined(AMPI_F8_HARDWARE)
-#    define AMP_FROM_F8(two, t) ampi_from_two_f8(two, t)
-#    define AMP_E4M3_SHORT      1 /* by how much too small it gives E4M3 */
+#    define AMP_F8_WHOLE(t)     AMPI_F8_HARDWARE(t) /* 1: AMP_FROM_F8 gives the numbers; 0: as ampi_k_halves_of_f8 */
+#    define AMP_FROM_F8(two, t) (AMPI_F8_HARDWARE(t) ? ampi_from_two_f8(two, t) : ampi_k_halves_of_f8(two, t))
 #  else
+#    define AMP_F8_WHOLE(t)     0
 #    define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t)
-#    define AMP_E4M3_SHORT      256
 #  endif
-#  if defined(AMPI_F8_HARDWARE)
-#    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
-#  else
-#    define AMP_TO_F8(x, t) \
-    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
-        ampi_nearest_bits((x)[3], t) << 24)
-#  endif
+#  define AMP_TO_F8(x, t) ampi_k_bytes_of_f8(x, t)
 #endif
 
 #define AMPI_K    static __device__ __forceinline__
@@ -243,11 +237,18 @@ AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bi
         largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
     return largest;
 }
-/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved
-   up by 7 is a half 256 times too small. NaN is the caller's. */
+/* Two bytes of FP8 to two halves, where the hardware has no way: moved up until the mantissa is in its place. They are
+   too small then by 2^(emin - 113): E5M2 by 1, E4M3 by 256. NaN is the caller's. */
 AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
-    uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16;
-    return t == AMP_F8E5M2 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> 1;
+    const uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16, more = ampi_format_of(t).mant - 2u;
+    return more == 0 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> more;
+}
+AMPI_K uint32_t ampi_k_bytes_of_f8(const uint32_t x[4], amp_dtype t) {
+#if defined(AMPI_F8_HARDWARE)
+    if (AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(x[0], x[1], t) | ampi_to_two_f8(x[2], x[3], t) << 16;
+#endif
+    return ampi_nearest_bits(x[0], t) | ampi_nearest_bits(x[1], t) << 8 | ampi_nearest_bits(x[2], t) << 16 |
+        ampi_nearest_bits(x[3], t) << 24;
 }
 /* To two of BF16; a NaN among them stays visible as one that is not finite. */
 AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
@@ -272,20 +273,22 @@ AMPI_K uint32_t ampi_k_odd_any8(const ampi_k_raw *r, amp_dtype t) {
 }
 /* Eight elements as they lie in memory to float bits, the quick way: right but for NaN. */
 AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
-    const uint32_t f8[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
+    const int f8 = amp_dtype_size(t) == 1u;
+    const uint32_t short_by = ampi_format_of(t).emin - 113u;
+    const uint32_t both[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
     const uint32_t w[4] = {r->a.x, r->a.y, r->a.z, r->a.w};
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < 4u; k++) {
         uint32_t two = w[k];
-        if (amp_dtype_size(t) == 1u) two = AMP_FROM_F8(f8[k], t);
+        if (f8) two = AMP_FROM_F8(both[k], t);
         x[2u * k] = t == AMP_BF16 ? two << 16 : AMP_FROM_HALF(two & 0xffffu);
         x[2u * k + 1u] = t == AMP_BF16 ? two & 0xffff0000u : AMP_FROM_HALF(two >> 16);
     }
-    if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
+    if (!f8 || AMP_F8_WHOLE(t) || short_by == 0) return;
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
+        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), ampi_float((127u + short_by) << 23)));
 }
 AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may become any NaN */
     if (t == AMP_F16) return AMP_FROM_HALF(pattern);

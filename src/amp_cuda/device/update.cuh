@@ -35,7 +35,8 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
    "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
-#define AMPI_STORED  3u /* kinds of numbers that are drawn: amp_stored */
+#define AMPI_STORED  (1u + AMP_MOMENTS) /* kinds of numbers that are drawn: amp_stored */
+static_assert(AMP_MOMENTS == 2, "here each moment array is named: where it is loaded, stored and aligned");
 typedef struct ampi_k_updating {
     amp_param_entry e;
     void *grad, *weights;
@@ -201,7 +202,7 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
     if (e->moment_dtype == AMP_F32)
         ampi_k_store(x, e->moment[i], AMP_F32, at, AMPI_K_STREAM);
     else
-        (void)ampi_k_store_drawn(x, p, i ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1, e->moment[i], AMP_BF16, at);
+        (void)ampi_k_store_drawn(x, p, (amp_stored)(AMP_STORED_MOMENT_1 + i), e->moment[i], AMP_BF16, at);
 }
 /* Model copy and low part of SPLIT or KAHAN; as below. */
 template <int counted, int N>
@@ -302,6 +303,7 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         x->w[k] = ampi_bits(amp_sub(amp_mul(ampi_float(x->w[k]), c->decay), step[k]));
 }
 template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi_k_working<N> *x, const amp_coef *c) {
+    const int both = kind != AMPI_K_APPLY && amp_moments_of((amp_update_kind)kind, 1.0f) > 1;
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < N; k++) {
@@ -313,6 +315,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi
         x->w[k] = ampi_bits(w);
         x->b[k] = ampi_bits(b);
         x->v[k] = ampi_bits(v);
+        if (both) x->inf |= x->v[k] == 0x7f800000u;
     }
 }
 /* amp_prepare_one and amp_update_one, or amp_apply_one. What is the same for all elements is asked once: the rules then

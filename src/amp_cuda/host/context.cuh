@@ -4,7 +4,6 @@
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
 #define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
@@ -37,6 +36,23 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
+/* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
+#define AMPI_CU_KERNELS(X) \
+    X(ampi_k_cast) \
+    X(ampi_k_finite) \
+    X(ampi_k_histogram) \
+    X(ampi_k_quantize) \
+    X(ampi_k_quantize_turn) \
+    X(ampi_k_inspect) \
+    X(ampi_k_sum_gradients) \
+    X(ampi_k_apply) \
+    X(ampi_k_count_apply) \
+    X(ampi_k_add) \
+    X(ampi_k_clip) \
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+#define AMPI_CU_RESIDENT    (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE))
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
@@ -222,23 +238,6 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
    made. */
-#define AMPI_CU_KERNELS(X) \
-    X(ampi_k_cast) \
-    X(ampi_k_finite) \
-    X(ampi_k_histogram) \
-    X(ampi_k_quantize) \
-    X(ampi_k_quantize_turn) \
-    X(ampi_k_inspect) \
-    X(ampi_k_sum_gradients) \
-    X(ampi_k_apply) \
-    X(ampi_k_count_apply) \
-    X(ampi_k_add) \
-    X(ampi_k_clip) \
-    X(ampi_k_bias_grad<0>) \
-    X(ampi_k_bias_grad<1>)
-#define AMPI_CU_ONE(kernel) +1u
-static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
-#undef AMPI_CU_ONE
 template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
