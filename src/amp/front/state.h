@@ -549,7 +549,7 @@ static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_s
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMP_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
+    AMPI_VERB(ctx, state_save, (ctx, path, state));
 }
 
 static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
@@ -596,7 +596,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMP_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
+    AMPI_VERB(ctx, state_load, (ctx, path, state));
 }
 
 #else
