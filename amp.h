@@ -1046,9 +1046,7 @@ AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count) {
     return a;
 }
 AMP_INLINE amp_optional amp_opt(float x) {
-    amp_optional o = AMP_ZERO;
-    o.value = x;
-    o.given = 1;
+    amp_optional o = {x, 1};
     return o;
 }
 
@@ -1373,26 +1371,17 @@ AMP_INLINE uint32_t ampi_stochastic(float x, amp_dtype t, uint32_t r) {
 }
 AMP_INLINE float ampi_decoded(uint32_t pattern, amp_dtype t) { return ampi_float(ampi_widen_bits(pattern, t)); }
 
-AMP_INLINE amp_f16 ampi_f16(uint32_t pattern) {
-    amp_f16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_bf16 ampi_bf16(uint32_t pattern) {
-    amp_bf16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e4m3 ampi_f8e4m3(uint32_t pattern) {
-    amp_f8e4m3 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e5m2 ampi_f8e5m2(uint32_t pattern) {
-    amp_f8e5m2 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
+#define AMPI_OF_PATTERN(name, word) \
+    AMP_INLINE amp_##name ampi_##name(uint32_t pattern) { \
+        amp_##name h; \
+        h.bits = (word)pattern; \
+        return h; \
+    }
+AMPI_OF_PATTERN(f16, uint16_t)
+AMPI_OF_PATTERN(bf16, uint16_t)
+AMPI_OF_PATTERN(f8e4m3, uint8_t)
+AMPI_OF_PATTERN(f8e5m2, uint8_t)
+#undef AMPI_OF_PATTERN
 
 AMP_INLINE amp_f16 amp_f16_from_f32(float x) { return ampi_f16(ampi_nearest(x, AMP_F16)); }
 AMP_INLINE amp_bf16 amp_bf16_from_f32(float x) { return ampi_bf16(ampi_nearest(x, AMP_BF16)); }
@@ -1522,8 +1511,6 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
     return r;
 }
-#  undef AMPI_OP1
-#  undef AMPI_OP2
 #else
 #  if !defined(__GNUC__) || defined(__TINYC__)
 #    define AMPI_HOLD     volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
@@ -1547,6 +1534,12 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 #  define AMPI_OP2(name, T, op) \
     AMP_INLINE T name(T a, T b) { \
         AMPI_HOLD T r = a op b; \
+        AMPI_GUARD(r); \
+        return r; \
+    }
+#  define AMPI_OP1(name, R, T, value) \
+    AMP_INLINE R name(T a) { \
+        AMPI_HOLD R r = value; \
         AMPI_GUARD(r); \
         return r; \
     }
@@ -1585,30 +1578,13 @@ extern "C++" {
 #    ifdef __cplusplus
 }
 #    endif
-AMP_INLINE float amp_sqrt(float a) {
-    AMPI_HOLD float r = sqrtf(a);
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_dsqrt(double a) {
-    AMPI_HOLD double r = sqrt(a);
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_sqrt, float, float, sqrtf(a))
+AMPI_OP1(amp_dsqrt, double, double, sqrt(a))
 #  endif
-AMP_INLINE float amp_narrow(double a) {
-    AMPI_HOLD float r = (float)a;
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_widen(float a) {
-    AMPI_HOLD double r = (double)a;
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_narrow, float, double, (float)a)
+AMPI_OP1(amp_widen, double, float, (double)a)
 AMP_INLINE int amp_less(float a, float b) { return a < b; }
 AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
-#  undef AMPI_OP2
 #endif
 /* By the bits: a comparison may flush subnormals. */
 AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
@@ -1642,36 +1618,16 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 /* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */
 #if defined(__CUDA_ARCH__)
 #  if __CUDA_ARCH__ >= 800
-AMP_INLINE float ampi_at_least(float x, float limit) {
-    float r;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
-AMP_INLINE float ampi_at_most(float x, float limit) {
-    float r;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
+AMPI_OP2(ampi_at_least, float, "max.NaN.f32", "f")
+AMPI_OP2(ampi_at_most, float, "min.NaN.f32", "f")
 #  else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
-AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
-    float r;
-    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-    return r;
-}
+AMPI_OP2(ampi_larger, float, "max.f32", "f") /* a, where b is NaN */
 /* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
-AMP_INLINE float ampi_about_inverse(float x) {
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
-AMP_INLINE float ampi_about_rsqrt(float x) {
-    float r;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
+AMPI_OP1(ampi_about_inverse, float, float, "rcp.approx.ftz.f32", "f", "f")
+AMPI_OP1(ampi_about_rsqrt, float, float, "rsqrt.approx.ftz.f32", "f", "f")
 /* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
@@ -1685,6 +1641,8 @@ AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
+#undef AMPI_OP1
+#undef AMPI_OP2
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
@@ -2195,13 +2153,7 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
-typedef struct amp_dropout_job { /* count > 0 */
-    size_t count;
-    amp_array x, y;
-    amp_rng rng;
-    float p; /* see amp_dropout_one */
-    uint32_t _pad;
-} amp_dropout_job;
+typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
@@ -2714,7 +2666,7 @@ typedef struct amp_backend {
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* or NULL, as the next one: no mirrors */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */
@@ -3542,8 +3494,10 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_give(ctx);
     return status;
 }
-/* The body of a verb amp_NAME whose work is ampi_do_NAME. */
-#define AMPI_VERB(ctx, name, arguments) AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+/* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
+#define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+#define AMPI_VERB_OF(object, name, arguments) AMPI_VERB(AMPI_CTX(object), name, arguments)
+#define AMPI_CTX(object)                      ((object) ? (object)->ctx : NULL)
 /* The same for what returns nothing: it does nothing when it is refused. */
 #define AMPI_VOID_VERB(ctx, name, arguments) \
     do { \
@@ -3846,24 +3800,14 @@ typedef struct ampi_extent {
     int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
 } ampi_extent;
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
-    ampi_extent r;
-    r.name = name;
-    r.data = a.data;
-    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
-    r.read = read;
-    r.write = write;
+    ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
-    const char *side = "after";
-    uintptr_t x = (uintptr_t)r->data;
-    uintptr_t y = (uintptr_t)with->data;
-    uintptr_t distance = y - x;
-    if (y < x) {
-        distance = x - y;
-        side = "before";
-    }
-    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
+    const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
+    const int before = y < x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name,
+        AMPI_ULL(before ? x - y : y - x), before ? "before" : "after");
 }
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
@@ -4082,7 +4026,6 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -4283,9 +4226,7 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     p->params[p->n++] = q;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    AMPI_VERB(ampi_ctx_of(p), params_add, (p, desc));
-}
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
@@ -4301,7 +4242,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -4319,7 +4260,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(ampi_ctx_of(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4601,7 +4542,7 @@ static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ampi_commit_entries(p));
-    AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
@@ -4625,7 +4566,7 @@ static amp_status ampi_do_params_commit(amp_params *p) {
     p->ctx->sets = p;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_commit, (p)); }
+AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB_OF(p, params_commit, (p)); }
 
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
@@ -4679,7 +4620,7 @@ static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) 
     return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
-    AMPI_VERB(ampi_ctx_of(p), param_read, (p, i, dst));
+    AMPI_VERB_OF(p, param_read, (p, i, dst));
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
@@ -4690,7 +4631,7 @@ static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src)
     return ampi_renew_model(ctx, &p->entries[i]);
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
-    AMPI_VERB(ampi_ctx_of(p), param_write, (p, i, src));
+    AMPI_VERB_OF(p, param_write, (p, i, src));
 }
 
 static amp_status ampi_do_params_master_to_model(amp_params *p) {
@@ -4703,7 +4644,7 @@ static amp_status ampi_do_params_master_to_model(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_master_to_model, (p)); }
+AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB_OF(p, params_master_to_model, (p)); }
 static amp_status ampi_do_params_model_to_master(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
@@ -4717,7 +4658,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_model_to_master, (p)); }
+AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB_OF(p, params_model_to_master, (p)); }
 /* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
 static amp_status ampi_check_apart(amp_ctx *ctx, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
@@ -4743,10 +4684,9 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     AMPI_CHECK(n == p->n, "n is %llu, but the set has %llu parameters", AMPI_ULL(n), AMPI_ULL(p->n));
     AMPI_CHECK(!n || dst, "dst is NULL");
     for (i = 0; i < n; i++) { /* all of them before the first is written */
+        const amp_array g = amp_param_grad(p, i);
         snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-        if (dst[i].data)
-            AMPI_TRY(
-                ampi_check_map(ctx, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
+        if (dst[i].data) AMPI_TRY(ampi_check_map(ctx, name, dst[i], "its gradient", g, g.count));
         AMPI_TRY(ampi_check_apart(ctx, dst, i, p));
     }
     for (i = 0; i < n; i++)
@@ -4754,7 +4694,7 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), params_grads_to, (p, dst, n));
+    AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
@@ -4765,7 +4705,7 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_zero_grad, (p)); }
+AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
@@ -4785,9 +4725,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
         p->params[i].unused = used && !used[i];
     return AMP_OK;
 }
-AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
-    AMPI_VERB(ampi_ctx_of(p), params_use, (p, used));
-}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
@@ -4799,7 +4737,7 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     return ctx->b->set_record(ctx, p->record, p->mirror, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
-    AMPI_VERB(ampi_ctx_of(p), params_set_steps, (p, steps));
+    AMPI_VERB_OF(p, params_set_steps, (p, steps));
 }
 
 /* ==== >>front-scaler =============================================================================================
@@ -4816,7 +4754,6 @@ struct amp_scaler {
     float kept; /* the scale from before it was switched off; 0: none */
     int32_t _pad;
 };
-static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
@@ -4920,7 +4857,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(ampi_scaler_ctx(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -5040,7 +4977,7 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    AMPI_VERB(ampi_scaler_ctx(s), scaler_set, (s, info));
+    AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
 /* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
@@ -5068,7 +5005,7 @@ static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc 
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    AMPI_VERB(ampi_scaler_ctx(s), scaler_configure, (s, desc));
+    AMPI_VERB_OF(s, scaler_configure, (s, desc));
 }
 
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
@@ -5529,7 +5466,7 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
 /* AMP_VERB, but that a hook may have cost it the context */
 static amp_status ampi_step_verb(
     const char *verb, const char *returned, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call call) {
-    amp_status st = amp_verb_begin(ampi_ctx_of(p), verb);
+    amp_status st = amp_verb_begin(AMPI_CTX(p), verb);
     if (st != AMP_OK) return st;
     call.returned = returned;
     st = ampi_step(p, s, d, &call);
@@ -5576,7 +5513,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     return AMP_OK;
 }
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    AMPI_VERB(ampi_ctx_of(p), apply, (p, i, u, with_rates));
+    AMPI_VERB_OF(p, apply, (p, i, u, with_rates));
 }
 
 static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
@@ -5600,7 +5537,7 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     return AMP_OK;
 }
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    AMPI_VERB(ampi_ctx_of(p), accumulate, (p, s, keep_going));
+    AMPI_VERB_OF(p, accumulate, (p, s, keep_going));
 }
 static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     amp_ctx *ctx = p->ctx;
@@ -5610,17 +5547,17 @@ static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     p->holds = 1;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) { AMPI_VERB(ampi_ctx_of(p), window_begin, (p, s)); }
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) { AMPI_VERB_OF(p, window_begin, (p, s)); }
 static amp_status ampi_do_window_end(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     p->holds = 0;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), window_end, (p)); }
+AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB_OF(p, window_end, (p)); }
 
 static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
+    amp_ctx *ctx = p ? p->ctx : AMPI_CTX(s);
     const ampi_rule *rule;
     amp_inspect_job job;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
@@ -5634,7 +5571,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    AMPI_VERB(p ? p->ctx : ampi_scaler_ctx(s), scaler_unscale, (s, p));
+    AMPI_VERB(p ? p->ctx : AMPI_CTX(s), scaler_unscale, (s, p));
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
@@ -5655,7 +5592,7 @@ static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) 
     return AMP_OK;
 }
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    AMPI_VERB(ampi_ctx_of(p), grad_norm, (p, s, norm));
+    AMPI_VERB_OF(p, grad_norm, (p, s, norm));
 }
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     amp_ctx *ctx = p->ctx;
@@ -5679,7 +5616,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    AMPI_VERB(ampi_ctx_of(p), clip, (p, s, max_norm, max_value));
+    AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
 }
 static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
@@ -5687,9 +5624,7 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     AMPI_CHECK(out, "out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
-AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
-    AMPI_VERB(ampi_ctx_of(p), step_poll, (p, out));
-}
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 
@@ -5825,7 +5760,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), report, (p, s, rows, cap, arrays, names, n));
+    AMPI_VERB_OF(p, report, (p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */
@@ -6850,7 +6785,6 @@ struct amp_fp8 {
     amp_fp8 *next;         /* in the context's list */
     amp_fp8_desc desc;     /* with its defaults filled in */
 };
-static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
 
 static amp_status ampi_fp8_format(amp_ctx *ctx, const char *name, amp_dtype *t, amp_dtype usual) {
     if (*t == AMP_AUTO) *t = usual;
@@ -6937,7 +6871,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_free(&ctx->host, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -6956,9 +6890,7 @@ static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
     out->largest = s.window;
     return AMP_OK;
 }
-AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    AMPI_VERB(ampi_fp8_ctx(f), fp8_get, (f, i, out));
-}
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) { AMPI_VERB_OF(f, fp8_get, (f, i, out)); }
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
     return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
 }
@@ -7023,7 +6955,7 @@ static amp_status ampi_do_quantize(
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    AMPI_VERB(ampi_fp8_ctx(f), quantize, (f, i, dst, dst_t, src, rows, cols, keep));
+    AMPI_VERB_OF(f, quantize, (f, i, dst, dst_t, src, rows, cols, keep));
 }
 
 /* ==== >>front-products ===========================================================================================
@@ -8051,16 +7983,12 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
 }
 
 static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    amp_dropout_job j = AMP_ZERO;
+    amp_dropout_job j;
     AMPI_CHECK_DESC(desc);
     AMPI_CHECK(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, "desc.p is %g; it must be in [0, 1]",
         (double)desc->p);
-    j.count = desc->count;
-    j.x = desc->x;
-    j.y = desc->y;
+    j = *desc;
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
-    j.rng = desc->rng;
-    j.p = desc->p;
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
@@ -8398,13 +8326,13 @@ typedef enum ampi_section_kind {
 } ampi_section_kind;
 
 /* clang-format off */
-static const struct { char tag[8], name[24]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
-    {"SET ", "parameter set"},
-    {"PRM ", "an array of set"},
-    {"SCL ", "scaler"},
-    {"FP8 ", "amp_fp8"},
-    {"USER", "the user's bytes"},
-    {"END ", "the end of file"}, /* where there is no section left */
+static const struct { char tag[8], name[24], differs[64]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
+    {"SET ", "parameter set",    "a parameter set has a different number of parameters or moments"},
+    {"PRM ", "an array of set",  ""}, /* see ampi_differs */
+    {"SCL ", "scaler",           "a scaler has a different size"},
+    {"FP8 ", "amp_fp8",          "an amp_fp8 has different tensors or a different history"},
+    {"USER", "the user's bytes", "the user's bytes have a different size"},
+    {"END ", "the end of file",  ""}, /* where there is no section left */
 };
 /* clang-format on */
 
@@ -8744,11 +8672,7 @@ static amp_status ampi_next_must_be(ampi_file *f, const ampi_section *s) {
 }
 
 static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
-    if (s->kind == AMPI_SECTION_SET)
-        return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
-    if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
-    if (s->kind == AMPI_SECTION_FP8) return ampi_bad_file(f, "an amp_fp8 has different tensors or a different history");
-    if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
+    if (s->kind != AMPI_SECTION_ARRAY) return ampi_bad_file(f, "%s", ampi_section_kinds[s->kind].differs);
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
         AMPI_ULL(s->param), s->p->params[s->param].name);
@@ -10311,9 +10235,7 @@ typedef struct ampi_sum {
     size_t parts, chunks;
 } ampi_sum;
 static ampi_sum ampi_sum_begin(ampi_workspace *w) {
-    ampi_sum s = {NULL, NULL, 0, 0};
-    s.part = w->part;
-    s.lane = w->lane;
+    ampi_sum s = {w->part, w->lane, 0, 0};
     return s;
 }
 static void ampi_sum_chunk(ampi_sum *s, double chunk) {
@@ -10479,14 +10401,12 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j;
+    ampi_cast_job j = AMP_ZERO;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
     j.d = d;
-    j.head = 0;
-    j._pad = 0;
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10830,8 +10750,8 @@ static ampi_step_job ampi_step_of(amp_ctx *ctx) {
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
     return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
 }
-static int ampi_not_finite(
-    double x) { /* by the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur */
+/* By the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur. */
+static int ampi_not_finite(double x) {
     uint64_t b;
     x = amp_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
@@ -11159,15 +11079,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
-    (void)ctx;
-    *out = NULL;
-    return AMP_OK;
-}
-static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    (void)ctx;
-    (void)m;
-}
 static amp_status ampi_cpu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     (void)ctx;
@@ -11225,8 +11136,8 @@ typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     size_t rows, cols; /* of a block */
 } ampi_gemm_blocks;
 
-static size_t ampi_tile_for(
-    const ampi_kernels *kn, size_t rows) { /* the smallest tile for this many rows, or the largest */
+/* The smallest tile for this many rows, or the largest. */
+static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) {
     size_t t = 0;
     while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1])
         t++;
@@ -11396,14 +11307,10 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
     size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
-    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, 0, 0, 0, 0};
-    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, 0, 0, 0, 0};
+    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
+    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
-    a.r0 = r0;
-    a.rows = ampi_least(j->rows, d->m - r0);
-    b.r0 = c0;
-    b.rows = ampi_least(j->cols, d->n - c0);
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
@@ -11648,13 +11555,12 @@ typedef struct ampi_xent_work {
 static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
     return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
 }
-/* The terms t(x) of n logits from element `at` on, and something up to the end of the last vector. */
-static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
-    const ampi_kernels *k = j->c->k;
-    size_t full = ampi_full_vectors(k, n);
-    k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
+/* n logits from element `at` on, and zeros up to the end of the last vector; returns how many that makes. */
+static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, size_t n) {
+    size_t full = ampi_full_vectors(j->c->k, n);
+    j->c->k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
     memset(x + n, 0, (full - n) * sizeof *x);
-    k->exps(x, full, max);
+    return full;
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
@@ -11708,9 +11614,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
     for (i = 0; i < d->classes; i += n) {
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
-        full = ampi_full_vectors(k, n);
-        k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
-        memset(x + n, 0, (full - n) * sizeof *x);
+        full = ampi_xent_logits(j, x, at + i, n);
         *top = k->top(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
@@ -11730,7 +11634,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
         k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
@@ -11844,15 +11748,12 @@ static amp_backend ampi_cpu_table(void) {
     b.update = ampi_cpu_update;
     b.apply = ampi_cpu_apply;
     b.add = ampi_cpu_add;
-    b.mirror_create = ampi_cpu_mirror_create;
-    b.mirror_destroy = ampi_cpu_mirror_destroy;
     b.poll = ampi_cpu_poll;
     b.set_record = ampi_cpu_set_record;
     b.clip = ampi_cpu_clip;
     b.next_scale = ampi_cpu_next_scale;
     b.gemm = ampi_cpu_gemm;
     b.gemm_explain = ampi_cpu_gemm_explain;
-    b.gemm_tune = NULL;
     b.bias_grad = ampi_cpu_bias_grad;
     b.xent = ampi_cpu_xent;
     b.dropout = ampi_cpu_dropout;

@@ -33,15 +33,12 @@ static amp_backend ampi_cpu_table(void) {
     b.update = ampi_cpu_update;
     b.apply = ampi_cpu_apply;
     b.add = ampi_cpu_add;
-    b.mirror_create = ampi_cpu_mirror_create;
-    b.mirror_destroy = ampi_cpu_mirror_destroy;
     b.poll = ampi_cpu_poll;
     b.set_record = ampi_cpu_set_record;
     b.clip = ampi_cpu_clip;
     b.next_scale = ampi_cpu_next_scale;
     b.gemm = ampi_cpu_gemm;
     b.gemm_explain = ampi_cpu_gemm_explain;
-    b.gemm_tune = NULL;
     b.bias_grad = ampi_cpu_bias_grad;
     b.xent = ampi_cpu_xent;
     b.dropout = ampi_cpu_dropout;

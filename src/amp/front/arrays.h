@@ -38,24 +38,14 @@ typedef struct ampi_extent {
     int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
 } ampi_extent;
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
-    ampi_extent r;
-    r.name = name;
-    r.data = a.data;
-    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
-    r.read = read;
-    r.write = write;
+    ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
-    const char *side = "after";
-    uintptr_t x = (uintptr_t)r->data;
-    uintptr_t y = (uintptr_t)with->data;
-    uintptr_t distance = y - x;
-    if (y < x) {
-        distance = x - y;
-        side = "before";
-    }
-    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
+    const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
+    const int before = y < x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name,
+        AMPI_ULL(before ? x - y : y - x), before ? "before" : "after");
 }
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;

@@ -127,8 +127,10 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_give(ctx);
     return status;
 }
-/* The body of a verb amp_NAME whose work is ampi_do_NAME. */
-#define AMPI_VERB(ctx, name, arguments) AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+/* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
+#define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+#define AMPI_VERB_OF(object, name, arguments) AMPI_VERB(AMPI_CTX(object), name, arguments)
+#define AMPI_CTX(object)                      ((object) ? (object)->ctx : NULL)
 /* The same for what returns nothing: it does nothing when it is refused. */
 #define AMPI_VOID_VERB(ctx, name, arguments) \
     do { \

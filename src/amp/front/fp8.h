@@ -9,7 +9,6 @@ struct amp_fp8 {
     amp_fp8 *next;         /* in the context's list */
     amp_fp8_desc desc;     /* with its defaults filled in */
 };
-static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
 
 static amp_status ampi_fp8_format(amp_ctx *ctx, const char *name, amp_dtype *t, amp_dtype usual) {
     if (*t == AMP_AUTO) *t = usual;
@@ -96,7 +95,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_free(&ctx->host, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -115,9 +114,7 @@ static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
     out->largest = s.window;
     return AMP_OK;
 }
-AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    AMPI_VERB(ampi_fp8_ctx(f), fp8_get, (f, i, out));
-}
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) { AMPI_VERB_OF(f, fp8_get, (f, i, out)); }
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
     return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
 }
@@ -182,6 +179,6 @@ static amp_status ampi_do_quantize(
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    AMPI_VERB(ampi_fp8_ctx(f), quantize, (f, i, dst, dst_t, src, rows, cols, keep));
+    AMPI_VERB_OF(f, quantize, (f, i, dst, dst_t, src, rows, cols, keep));
 }
 

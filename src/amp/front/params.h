@@ -54,7 +54,6 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -255,9 +254,7 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     p->params[p->n++] = q;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    AMPI_VERB(ampi_ctx_of(p), params_add, (p, desc));
-}
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
@@ -273,7 +270,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -291,7 +288,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(ampi_ctx_of(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -573,7 +570,7 @@ static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ampi_commit_entries(p));
-    AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
@@ -597,7 +594,7 @@ static amp_status ampi_do_params_commit(amp_params *p) {
     p->ctx->sets = p;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_commit, (p)); }
+AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB_OF(p, params_commit, (p)); }
 
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
@@ -651,7 +648,7 @@ static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) 
     return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
-    AMPI_VERB(ampi_ctx_of(p), param_read, (p, i, dst));
+    AMPI_VERB_OF(p, param_read, (p, i, dst));
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
@@ -662,7 +659,7 @@ static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src)
     return ampi_renew_model(ctx, &p->entries[i]);
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
-    AMPI_VERB(ampi_ctx_of(p), param_write, (p, i, src));
+    AMPI_VERB_OF(p, param_write, (p, i, src));
 }
 
 static amp_status ampi_do_params_master_to_model(amp_params *p) {
@@ -675,7 +672,7 @@ static amp_status ampi_do_params_master_to_model(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_master_to_model, (p)); }
+AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB_OF(p, params_master_to_model, (p)); }
 static amp_status ampi_do_params_model_to_master(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
@@ -689,7 +686,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_model_to_master, (p)); }
+AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB_OF(p, params_model_to_master, (p)); }
 /* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
 static amp_status ampi_check_apart(amp_ctx *ctx, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
@@ -715,10 +712,9 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     AMPI_CHECK(n == p->n, "n is %llu, but the set has %llu parameters", AMPI_ULL(n), AMPI_ULL(p->n));
     AMPI_CHECK(!n || dst, "dst is NULL");
     for (i = 0; i < n; i++) { /* all of them before the first is written */
+        const amp_array g = amp_param_grad(p, i);
         snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-        if (dst[i].data)
-            AMPI_TRY(
-                ampi_check_map(ctx, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
+        if (dst[i].data) AMPI_TRY(ampi_check_map(ctx, name, dst[i], "its gradient", g, g.count));
         AMPI_TRY(ampi_check_apart(ctx, dst, i, p));
     }
     for (i = 0; i < n; i++)
@@ -726,7 +722,7 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), params_grads_to, (p, dst, n));
+    AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
@@ -737,7 +733,7 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), params_zero_grad, (p)); }
+AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
@@ -757,9 +753,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
         p->params[i].unused = used && !used[i];
     return AMP_OK;
 }
-AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
-    AMPI_VERB(ampi_ctx_of(p), params_use, (p, used));
-}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
@@ -771,6 +765,6 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     return ctx->b->set_record(ctx, p->record, p->mirror, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
-    AMPI_VERB(ampi_ctx_of(p), params_set_steps, (p, steps));
+    AMPI_VERB_OF(p, params_set_steps, (p, steps));
 }
 

@@ -53,16 +53,12 @@ AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snap
 }
 
 static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    amp_dropout_job j = AMP_ZERO;
+    amp_dropout_job j;
     AMPI_CHECK_DESC(desc);
     AMPI_CHECK(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, "desc.p is %g; it must be in [0, 1]",
         (double)desc->p);
-    j.count = desc->count;
-    j.x = desc->x;
-    j.y = desc->y;
+    j = *desc;
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
-    j.rng = desc->rng;
-    j.p = desc->p;
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);

@@ -130,7 +130,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), report, (p, s, rows, cap, arrays, names, n));
+    AMPI_VERB_OF(p, report, (p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */

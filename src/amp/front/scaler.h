@@ -12,7 +12,6 @@ struct amp_scaler {
     float kept; /* the scale from before it was switched off; 0: none */
     int32_t _pad;
 };
-static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
@@ -116,7 +115,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(ampi_scaler_ctx(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -236,7 +235,7 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    AMPI_VERB(ampi_scaler_ctx(s), scaler_set, (s, info));
+    AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
 /* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
@@ -264,7 +263,7 @@ static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc 
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    AMPI_VERB(ampi_scaler_ctx(s), scaler_configure, (s, desc));
+    AMPI_VERB_OF(s, scaler_configure, (s, desc));
 }
 
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */

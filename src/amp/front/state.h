@@ -48,13 +48,13 @@ typedef enum ampi_section_kind {
 } ampi_section_kind;
 
 /* clang-format off */
-static const struct { char tag[8], name[24]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
-    {"SET ", "parameter set"},
-    {"PRM ", "an array of set"},
-    {"SCL ", "scaler"},
-    {"FP8 ", "amp_fp8"},
-    {"USER", "the user's bytes"},
-    {"END ", "the end of file"}, /* where there is no section left */
+static const struct { char tag[8], name[24], differs[64]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
+    {"SET ", "parameter set",    "a parameter set has a different number of parameters or moments"},
+    {"PRM ", "an array of set",  ""}, /* see ampi_differs */
+    {"SCL ", "scaler",           "a scaler has a different size"},
+    {"FP8 ", "amp_fp8",          "an amp_fp8 has different tensors or a different history"},
+    {"USER", "the user's bytes", "the user's bytes have a different size"},
+    {"END ", "the end of file",  ""}, /* where there is no section left */
 };
 /* clang-format on */
 
@@ -394,11 +394,7 @@ static amp_status ampi_next_must_be(ampi_file *f, const ampi_section *s) {
 }
 
 static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
-    if (s->kind == AMPI_SECTION_SET)
-        return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
-    if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
-    if (s->kind == AMPI_SECTION_FP8) return ampi_bad_file(f, "an amp_fp8 has different tensors or a different history");
-    if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
+    if (s->kind != AMPI_SECTION_ARRAY) return ampi_bad_file(f, "%s", ampi_section_kinds[s->kind].differs);
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
         AMPI_ULL(s->param), s->p->params[s->param].name);

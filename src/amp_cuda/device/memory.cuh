@@ -70,13 +70,10 @@
 #  if defined(AMPI_F8_HARDWARE)
 #    define AMP_FROM_F8(two, t) ampi_from_two_f8(two, t)
 #    define AMP_E4M3_SHORT      1 /* by how much too small it gives E4M3 */
+#    define AMP_TO_F8(x, t)     (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
 #  else
 #    define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t)
 #    define AMP_E4M3_SHORT      256
-#  endif
-#  if defined(AMPI_F8_HARDWARE)
-#    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
-#  else
 #    define AMP_TO_F8(x, t) \
     (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
         ampi_nearest_bits((x)[3], t) << 24)

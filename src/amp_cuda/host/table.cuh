@@ -76,13 +76,10 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
 }
 
 /* Before a context exists, a failure can only go to the logger. */
-static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *text) {
+static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
+    char text[160];
+    snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
     if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
-}
-static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, const char *call, const char *name) {
-    char text[160];
-    snprintf(text, sizeof text, "amp_cuda_create: %s: %s", call, name);
-    return ampi_cu_refuse(d, s, text);
 }
 
