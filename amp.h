@@ -501,11 +501,11 @@ AMP_API void amp_params_destroy(amp_params *p);
 typedef struct amp_param { /* arrays have count elements; data NULL: the layout has no such array */
     const char *name;      /* valid as long as the set */
     size_t rows, cols, count;
-    amp_array model;     /* what products read */
-    amp_array grad;      /* see amp_params_desc.grad */
-    amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
-    amp_array accum;     /* FP32 accumulators */
+    amp_array model;               /* what products read */
+    amp_array grad;                /* see amp_params_desc.grad */
+    amp_array master;              /* FP32 weights; an FP32 model copy is the same array */
+    amp_array low;                 /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array accum;               /* FP32 accumulators */
     amp_array moment[AMP_MOMENTS]; /* momentum or first moment, second moment */
 } amp_param;
 
@@ -1047,9 +1047,7 @@ AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count) {
     return a;
 }
 AMP_INLINE amp_optional amp_opt(float x) {
-    amp_optional o = AMP_ZERO;
-    o.value = x;
-    o.given = 1;
+    amp_optional o = {x, 1};
     return o;
 }
 
@@ -1374,26 +1372,17 @@ AMP_INLINE uint32_t ampi_stochastic(float x, amp_dtype t, uint32_t r) {
 }
 AMP_INLINE float ampi_decoded(uint32_t pattern, amp_dtype t) { return ampi_float(ampi_widen_bits(pattern, t)); }
 
-AMP_INLINE amp_f16 ampi_f16(uint32_t pattern) {
-    amp_f16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_bf16 ampi_bf16(uint32_t pattern) {
-    amp_bf16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e4m3 ampi_f8e4m3(uint32_t pattern) {
-    amp_f8e4m3 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e5m2 ampi_f8e5m2(uint32_t pattern) {
-    amp_f8e5m2 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
+#define AMPI_OF_PATTERN(name, word) \
+    AMP_INLINE amp_##name ampi_##name(uint32_t pattern) { \
+        amp_##name h; \
+        h.bits = (word)pattern; \
+        return h; \
+    }
+AMPI_OF_PATTERN(f16, uint16_t)
+AMPI_OF_PATTERN(bf16, uint16_t)
+AMPI_OF_PATTERN(f8e4m3, uint8_t)
+AMPI_OF_PATTERN(f8e5m2, uint8_t)
+#undef AMPI_OF_PATTERN
 
 AMP_INLINE amp_f16 amp_f16_from_f32(float x) { return ampi_f16(ampi_nearest(x, AMP_F16)); }
 AMP_INLINE amp_bf16 amp_bf16_from_f32(float x) { return ampi_bf16(ampi_nearest(x, AMP_BF16)); }
@@ -1523,8 +1512,6 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
     return r;
 }
-#  undef AMPI_OP1
-#  undef AMPI_OP2
 #else
 #  if !defined(__GNUC__) || defined(__TINYC__)
 #    define AMPI_HOLD     volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
@@ -1548,6 +1535,12 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 #  define AMPI_OP2(name, T, op) \
     AMP_INLINE T name(T a, T b) { \
         AMPI_HOLD T r = a op b; \
+        AMPI_GUARD(r); \
+        return r; \
+    }
+#  define AMPI_OP1(name, R, T, value) \
+    AMP_INLINE R name(T a) { \
+        AMPI_HOLD R r = value; \
         AMPI_GUARD(r); \
         return r; \
     }
@@ -1586,30 +1579,13 @@ extern "C++" {
 #    ifdef __cplusplus
 }
 #    endif
-AMP_INLINE float amp_sqrt(float a) {
-    AMPI_HOLD float r = sqrtf(a);
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_dsqrt(double a) {
-    AMPI_HOLD double r = sqrt(a);
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_sqrt, float, float, sqrtf(a))
+AMPI_OP1(amp_dsqrt, double, double, sqrt(a))
 #  endif
-AMP_INLINE float amp_narrow(double a) {
-    AMPI_HOLD float r = (float)a;
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_widen(float a) {
-    AMPI_HOLD double r = (double)a;
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_narrow, float, double, (float)a)
+AMPI_OP1(amp_widen, double, float, (double)a)
 AMP_INLINE int amp_less(float a, float b) { return a < b; }
 AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
-#  undef AMPI_OP2
 #endif
 /* By the bits: a comparison may flush subnormals. */
 AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
@@ -1643,36 +1619,16 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 /* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */
 #if defined(__CUDA_ARCH__)
 #  if __CUDA_ARCH__ >= 800
-AMP_INLINE float ampi_at_least(float x, float limit) {
-    float r;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
-AMP_INLINE float ampi_at_most(float x, float limit) {
-    float r;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
+AMPI_OP2(ampi_at_least, float, "max.NaN.f32", "f")
+AMPI_OP2(ampi_at_most, float, "min.NaN.f32", "f")
 #  else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
-AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
-    float r;
-    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-    return r;
-}
+AMPI_OP2(ampi_larger, float, "max.f32", "f") /* a, where b is NaN */
 /* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
-AMP_INLINE float ampi_about_inverse(float x) {
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
-AMP_INLINE float ampi_about_rsqrt(float x) {
-    float r;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
+AMPI_OP1(ampi_about_inverse, float, float, "rcp.approx.ftz.f32", "f", "f")
+AMPI_OP1(ampi_about_rsqrt, float, float, "rsqrt.approx.ftz.f32", "f", "f")
 /* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
@@ -1686,6 +1642,8 @@ AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
+#undef AMPI_OP1
+#undef AMPI_OP2
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
@@ -2196,13 +2154,7 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
-typedef struct amp_dropout_job { /* count > 0 */
-    size_t count;
-    amp_array x, y;
-    amp_rng rng;
-    float p; /* see amp_dropout_one */
-    uint32_t _pad;
-} amp_dropout_job;
+typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
@@ -2715,7 +2667,7 @@ typedef struct amp_backend {
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* or NULL, as the next one: no mirrors */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */
@@ -2737,9 +2689,10 @@ typedef struct amp_backend {
 } amp_backend;
 /* What both of ours fill, with functions that are named after the entries. */
 #define AMPI_ENTRIES(X) \
-    X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
-    X(conclude) X(inspect) X(update) X(apply) X(add) X(mirror_create) X(mirror_destroy) X(poll) X(set_record) \
-    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
+    X(destroy) \
+    X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) X(conclude) X(inspect) \
+        X(update) X(apply) X(add) X(poll) X(set_record) X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) \
+            X(xent) X(dropout) X(quantize)
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
@@ -3407,17 +3360,16 @@ static int ampi_product(size_t *out, size_t a, size_t b) {              /* 0 whe
     *out = a * b;
     return 1;
 }
-/* room for one more element of `size` bytes in an array that doubles */
-static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap, size_t size) {
+/* The array, which doubles, with room for one more element of `size` bytes; NULL: no memory, and it is as it was. */
+static void *ampi_grow(const amp_allocator *a, void *array, size_t n, size_t *cap, size_t size) {
     size_t to = *cap ? *cap * 2 : 8, bytes;
     void *p;
-    if (n < *cap) return 1;
-    if (!ampi_product(&bytes, to, size) || !(p = ampi_host_alloc(a, bytes))) return 0;
-    if (n) memcpy(p, *array, n * size);
-    ampi_host_free(a, *array, *cap * size);
-    *array = p;
+    if (n < *cap) return array;
+    if (!ampi_product(&bytes, to, size) || !(p = ampi_host_alloc(a, bytes))) return NULL;
+    if (n) memcpy(p, array, n * size);
+    ampi_host_free(a, array, *cap * size);
     *cap = to;
-    return 1;
+    return p;
 }
 
 /* ==== >>front-door ===============================================================================================
@@ -3549,12 +3501,16 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_give(ctx);
     return status;
 }
+/* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
+#define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+#define AMPI_VERB_OF(object, name, arguments) AMPI_VERB(AMPI_CTX(object), name, arguments)
+#define AMPI_CTX(object)                      ((object) ? (object)->ctx : NULL)
 /* The same for what returns nothing: it does nothing when it is refused. */
-#define AMPI_VOID_VERB(ctx, name, call) \
+#define AMPI_VOID_VERB(ctx, name, arguments) \
     do { \
         amp_ctx *in_ = (ctx); \
-        if (amp_verb_begin(in_, name AMPI_BUSY) != AMP_OK) return; \
-        call; \
+        if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
+        ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
     } while (0)
 
@@ -3615,6 +3571,21 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
         AMPI_REQUIRE( \
             !(d)->_begin && !(d)->_end, AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
     } while (0)
+/* and of one whose desc may be NULL: then *d stays as it is */
+#define AMPI_TAKE_DESC(d, desc) \
+    do { \
+        if (!(desc)) break; \
+        AMPI_CHECK_DESC(desc); \
+        *(d) = *(desc); \
+    } while (0)
+/* and of one that makes an object from it */
+#define AMPI_CHECK_CREATE(out, version, size, d, desc) \
+    do { \
+        AMPI_CHECK(out, "out is NULL"); \
+        AMPI_REQUIRE( \
+            version == AMP_VERSION && size == sizeof *(d), AMP_ERR_VERSION, "header and implementation differ"); \
+        AMPI_TAKE_DESC(d, desc); \
+    } while (0)
 /* ==== >>front-context ============================================================================================
    Contexts and their memory.   tests: tests/test_context.c */
 
@@ -3639,13 +3610,10 @@ AMP_API amp_status amp_ctx_create_backend(
     ctx->self = self;
     ctx->host = *host;
     if (logger) ctx->log = *logger;
-    {
-        void *rows = NULL;
-        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) {
-            ampi_host_free(host, ctx, sizeof *ctx);
-            return AMP_ERR_NO_MEMORY;
-        }
-        ctx->rows = (amp_ledger_row *)rows;
+    ctx->rows = (amp_ledger_row *)ampi_grow(host, NULL, 0, &ctx->cap_rows, sizeof *ctx->rows);
+    if (!ctx->rows) {
+        ampi_host_free(host, ctx, sizeof *ctx);
+        return AMP_ERR_NO_MEMORY;
     }
     memcpy(ctx->rows[0].label, "total", 6);
     ctx->n_rows = 1;
@@ -3700,6 +3668,8 @@ static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
 }
 
 static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    amp_ledger_row *rows = ctx->rows;
+    ampi_block *blocks;
     void *p = NULL;
     size_t row;
     amp_status st;
@@ -3709,15 +3679,13 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     AMPI_CHECK(strlen(label) <= 31, "label \"%s\" is longer than 31 characters", label);
     if (bytes == 0) return AMP_OK;
     for (row = 1; row < ctx->n_rows; row++)
-        if (strcmp(ctx->rows[row].label, label) == 0) break;
-    p = ctx->rows;
-    AMPI_REQUIRE(row < ctx->n_rows || ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows),
-        AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    ctx->rows = (amp_ledger_row *)p;
-    p = ctx->blocks;
-    AMPI_REQUIRE(ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks), AMP_ERR_NO_MEMORY,
-        "no memory for the ledger");
-    ctx->blocks = (ampi_block *)p;
+        if (strcmp(rows[row].label, label) == 0) break;
+    if (row == ctx->n_rows)
+        rows = (amp_ledger_row *)ampi_grow(&ctx->host, rows, ctx->n_rows, &ctx->cap_rows, sizeof *rows);
+    if (rows) ctx->rows = rows;
+    blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
+    if (blocks) ctx->blocks = blocks;
+    AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
     AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
@@ -3725,22 +3693,22 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
         return st;
     }
     if (row == ctx->n_rows) {
-        memset(&ctx->rows[row], 0, sizeof ctx->rows[row]);
-        memcpy(ctx->rows[row].label, label, strlen(label));
+        memset(&rows[row], 0, sizeof rows[row]);
+        memcpy(rows[row].label, label, strlen(label));
         ctx->n_rows++;
     }
-    ampi_ledger_add(&ctx->rows[0], bytes);
-    ampi_ledger_add(&ctx->rows[row], bytes);
-    ctx->blocks[ctx->n_blocks].ptr = p;
-    ctx->blocks[ctx->n_blocks].bytes = bytes;
-    ctx->blocks[ctx->n_blocks].row = row;
-    ctx->n_blocks++;
+    ampi_ledger_add(&rows[0], bytes);
+    ampi_ledger_add(&rows[row], bytes);
+    blocks += ctx->n_blocks++;
+    blocks->ptr = p;
+    blocks->bytes = bytes;
+    blocks->row = row;
     *out = p;
     return AMP_OK;
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
+    AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
@@ -3757,7 +3725,7 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
         }
     return AMPI_INVALID("ptr was not given by amp_alloc of this context, or is freed already");
 }
-AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMP_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, free, (ctx, ptr)); }
 
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
     size_t i, n = 0;
@@ -3777,7 +3745,7 @@ static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t 
     return ctx->b->copy(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMP_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
@@ -3785,21 +3753,19 @@ static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, s
     return ctx->b->copy_async(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMP_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
     return ctx->b->zero(ctx, dst, bytes);
 }
-AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    AMP_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
-}
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
     AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->sync(ctx);
 }
-AMP_API amp_status amp_sync(amp_ctx *ctx) { AMP_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
+AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
@@ -3841,24 +3807,14 @@ typedef struct ampi_extent {
     int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
 } ampi_extent;
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
-    ampi_extent r;
-    r.name = name;
-    r.data = a.data;
-    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
-    r.read = read;
-    r.write = write;
+    ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
-    const char *side = "after";
-    uintptr_t x = (uintptr_t)r->data;
-    uintptr_t y = (uintptr_t)with->data;
-    uintptr_t distance = y - x;
-    if (y < x) {
-        distance = x - y;
-        side = "before";
-    }
-    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
+    const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
+    const int before = y < x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name,
+        AMPI_ULL(before ? x - y : y - x), before ? "before" : "after");
 }
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
@@ -3899,7 +3855,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    AMP_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
+    AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
 /* A good entry of a list: an array with a count, or {NULL}. */
@@ -3935,7 +3891,7 @@ static amp_status ampi_do_all_finite(
     return AMP_OK;
 }
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
-    AMP_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
+    AMPI_VERB(ctx, all_finite, (ctx, report, arrays, n_arrays));
 }
 
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
@@ -3950,7 +3906,7 @@ static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, cons
     return AMP_OK;
 }
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
-    AMP_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
+    AMPI_VERB(ctx, histogram_count, (ctx, out, arrays, n_arrays));
 }
 
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
@@ -4077,7 +4033,6 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -4139,13 +4094,7 @@ static amp_status ampi_do_params_create(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     amp_params_desc d = AMP_ZERO;
     amp_params *p;
-    if (out) *out = NULL;
-    AMPI_CHECK(out, "out is NULL");
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
-    }
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_HAS(inspect);
     if (!d.label) d.label = "params";
     AMPI_CHECK(strlen(d.label) < sizeof p->label, "desc.label is longer than 23 characters");
@@ -4164,7 +4113,7 @@ static amp_status ampi_do_params_create(
 AMP_API amp_status amp_params_create_checked(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, params_create, (out, ctx, version, size, desc));
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
@@ -4244,7 +4193,7 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    void *list = p->params;
+    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -4253,8 +4202,9 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    if (!ampi_grow(host, &list, p->n, &p->cap, sizeof *p->params)) return AMP_ERR_NO_MEMORY;
-    p->params = (ampi_param *)list;
+    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
     return AMP_OK;
 }
 
@@ -4283,9 +4233,7 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     p->params[p->n++] = q;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
-}
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
@@ -4301,7 +4249,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -4319,9 +4267,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) {
-    AMPI_VOID_VERB(ampi_ctx_of(p), "amp_params_destroy", ampi_do_params_destroy(p));
-}
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4548,20 +4494,22 @@ static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_c
     }
     return at;
 }
-static amp_status ampi_commit_tables(amp_params *p) {
+/* That list, of n chunks, goes to the backend. */
+static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n, uint64_t *elements) {
     amp_ctx *ctx = p->ctx;
-    size_t bytes = p->table.n_chunks * sizeof(amp_chunk);
-    uint64_t elements;
-    amp_chunk *chunks;
+    amp_chunk *chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
     amp_status st;
-    if (p->n == 0) return AMP_OK;
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
     AMPI_MEMORY(chunks);
-    (void)ampi_chunks_in_use(p, NULL, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
-    ampi_host_free(&ctx->host, chunks, bytes);
+    (void)ampi_chunks_in_use(p, used, chunks, elements);
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
     return st;
+}
+static amp_status ampi_commit_tables(amp_params *p) {
+    uint64_t elements;
+    if (p->n == 0) return AMP_OK;
+    AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
+    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -4569,9 +4517,7 @@ static uint64_t ampi_most_staged(const amp_params *p) {
     uint64_t most = 0;
     size_t i;
     for (i = 0; i < p->n; i++)
-        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) {
-            most = p->entries[i].count;
-        }
+        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
     return most;
 }
 static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
@@ -4603,7 +4549,7 @@ static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ampi_commit_entries(p));
-    AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
@@ -4627,42 +4573,36 @@ static amp_status ampi_do_params_commit(amp_params *p) {
     p->ctx->sets = p;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_commit(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
-}
+AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB_OF(p, params_commit, (p)); }
 
-static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
-    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
-}
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
-    return ampi_entry(p, i) ? p->entries[i] : none;
+    return p && p->committed && i < p->n ? p->entries[i] : none;
 }
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_model(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_model(&e);
 }
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_grad(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_grad(&e);
 }
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
+    const amp_param_entry e = amp_param_entry_get(p, i);
     amp_param view = AMP_ZERO;
-    const amp_param_entry *e = ampi_entry(p, i);
     size_t k;
     if (!p || i >= p->n) return view;
     view.name = p->params[i].name;
     view.rows = p->params[i].d.rows;
     view.cols = p->params[i].d.cols;
     view.count = p->params[i].d.count;
-    if (!e) return view;
-    view.model = ampi_entry_model(e);
-    view.grad = ampi_entry_grad(e);
-    view.master = ampi_entry_master(e);
-    view.low = ampi_entry_low(e);
-    view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
+    view.model = ampi_entry_model(&e);
+    view.grad = ampi_entry_grad(&e);
+    view.master = ampi_entry_master(&e);
+    view.low = ampi_entry_low(&e);
+    view.accum = ampi_entry_array(e.accum, AMP_F32, e.count);
     for (k = 0; k < AMP_MOMENTS; k++)
-        view.moment[k] = ampi_entry_moment(e, k);
+        view.moment[k] = ampi_entry_moment(&e, k);
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
@@ -4688,7 +4628,7 @@ static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) 
     return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
-    AMP_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
+    AMPI_VERB_OF(p, param_read, (p, i, dst));
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
@@ -4699,7 +4639,7 @@ static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src)
     return ampi_renew_model(ctx, &p->entries[i]);
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
-    AMP_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
+    AMPI_VERB_OF(p, param_write, (p, i, src));
 }
 
 static amp_status ampi_do_params_master_to_model(amp_params *p) {
@@ -4712,9 +4652,7 @@ static amp_status ampi_do_params_master_to_model(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_master_to_model(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
-}
+AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB_OF(p, params_master_to_model, (p)); }
 static amp_status ampi_do_params_model_to_master(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
@@ -4728,9 +4666,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
-}
+AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB_OF(p, params_model_to_master, (p)); }
 /* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
 static amp_status ampi_check_apart(amp_ctx *ctx, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
@@ -4756,10 +4692,9 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     AMPI_CHECK(n == p->n, "n is %llu, but the set has %llu parameters", AMPI_ULL(n), AMPI_ULL(p->n));
     AMPI_CHECK(!n || dst, "dst is NULL");
     for (i = 0; i < n; i++) { /* all of them before the first is written */
+        const amp_array g = amp_param_grad(p, i);
         snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-        if (dst[i].data)
-            AMPI_TRY(
-                ampi_check_map(ctx, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
+        if (dst[i].data) AMPI_TRY(ampi_check_map(ctx, name, dst[i], "its gradient", g, g.count));
         AMPI_TRY(ampi_check_apart(ctx, dst, i, p));
     }
     for (i = 0; i < n; i++)
@@ -4767,7 +4702,7 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
+    AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
@@ -4778,38 +4713,27 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
-}
+AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
-    amp_chunk *chunks;
     uint64_t elements;
     size_t i, n;
-    amp_status st;
     AMPI_TRY(ampi_check_params(ctx, p));
     if (p->n == 0) return AMP_OK;
     n = ampi_chunks_in_use(p, used, NULL, &elements);
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY(ctx->b->may_wait(ctx));
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
-    AMPI_MEMORY(chunks);
-    (void)ampi_chunks_in_use(p, used, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
-    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
-    AMPI_TRY(st);
+    AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
     for (i = 0; i < p->n; i++)
         p->params[i].unused = used && !used[i];
     return AMP_OK;
 }
-AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
-}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
@@ -4821,7 +4745,7 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     return ctx->b->set_record(ctx, p->record, p->mirror, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
+    AMPI_VERB_OF(p, params_set_steps, (p, steps));
 }
 
 /* ==== >>front-scaler =============================================================================================
@@ -4838,7 +4762,6 @@ struct amp_scaler {
     float kept; /* the scale from before it was switched off; 0: none */
     int32_t _pad;
 };
-static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
@@ -4878,42 +4801,41 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_
     return AMP_OK;
 }
 
+static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state t;
+    memset(&t, 0, sizeof t);
+    t.scale = t.inverse = 1.0f;
+    d.mode = AMP_SCALER_OFF;
+    (void)ampi_scaler_rule(NULL, &t, &d);
+    t.hysteresis_tracker = t.hysteresis;
+    return t;
+}
+
 static amp_status ampi_do_scaler_create(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
+    amp_scaler_state state = ampi_off_state();
     amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state state;
     amp_scaler *s;
     amp_status st;
     void *mem;
-    AMPI_CHECK(out, "out is NULL");
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF nothing else counts */
+        state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
+        AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
+        AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
+        state.hysteresis_tracker = state.hysteresis;
+        state.inverse = ampi_inverse(state.scale);
     }
-    memset(&state, 0, sizeof state);
-    state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
-    if (d.mode == AMP_SCALER_OFF) state.scale = 1.0f;
-    AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
-    if (d.mode == AMP_SCALER_OFF) {
-        amp_scaler_desc off = AMP_ZERO;
-        off.mode = AMP_SCALER_OFF;
-        d = off;
-    }
-    AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
-    state.hysteresis_tracker = state.hysteresis;
-    state.inverse = ampi_inverse(state.scale);
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
     AMPI_TRY(ctx->b->may_wait(ctx));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) {
-        st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
-        if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
-    }
+    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
+        (void)ampi_do_free(ctx, mem);
         ampi_host_free(&ctx->host, s, sizeof *s);
         return st;
     }
@@ -4929,7 +4851,7 @@ static amp_status ampi_do_scaler_create(
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, scaler_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_scaler_destroy(amp_scaler *s) {
@@ -4943,27 +4865,14 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) {
-    AMPI_VOID_VERB(ampi_scaler_ctx(s), "amp_scaler_destroy", ampi_do_scaler_destroy(s));
-}
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 
-static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
-    amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state t;
-    memset(&t, 0, sizeof t);
-    t.scale = t.inverse = 1.0f;
-    d.mode = AMP_SCALER_OFF;
-    (void)ampi_scaler_rule(NULL, &t, &d);
-    t.hysteresis_tracker = t.hysteresis;
-    return t;
-}
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
         *out = ampi_off_state();
         return AMP_OK;
     }
-    AMPI_TRY(s->ctx->b->may_wait(s->ctx));
-    return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
+    return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
     return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
@@ -4995,7 +4904,7 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     off.hysteresis_tracker = 1;
     if (!s && out) *out = off;
     if (!s) return out ? AMP_OK : AMP_ERR_INVALID_ARG;
-    AMP_VERB(s->ctx, "amp_scaler_get", ampi_do_scaler_get(s, out));
+    AMPI_VERB(s->ctx, scaler_get, (s, out));
 }
 
 static void ampi_next_iteration(amp_scaler *s) {
@@ -5046,7 +4955,7 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
 }
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
     if (!s) return AMP_OK;
-    AMP_VERB(s->ctx, "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
+    AMPI_VERB(s->ctx, scaler_set_scale, (s, scale));
 }
 
 static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
@@ -5076,7 +4985,7 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    AMP_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
+    AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
 /* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
@@ -5104,7 +5013,7 @@ static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc 
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    AMP_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
+    AMPI_VERB_OF(s, scaler_configure, (s, desc));
 }
 
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
@@ -5159,7 +5068,7 @@ static amp_status ampi_do_unscale(
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
     if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
-    AMP_VERB(s->ctx, "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
+    AMPI_VERB(s->ctx, unscale, (s, dst, report, grads, n));
 }
 
 static amp_status ampi_do_scaler_update(amp_scaler *s) {
@@ -5173,7 +5082,7 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
     if (!s) return AMP_OK;
-    AMP_VERB(s->ctx, "amp_scaler_update", ampi_do_scaler_update(s));
+    AMPI_VERB(s->ctx, scaler_update, (s));
 }
 
 /* ==== >>front-step ===============================================================================================
@@ -5565,7 +5474,7 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
 /* AMP_VERB, but that a hook may have cost it the context */
 static amp_status ampi_step_verb(
     const char *verb, const char *returned, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call call) {
-    amp_status st = amp_verb_begin(ampi_ctx_of(p), verb);
+    amp_status st = amp_verb_begin(AMPI_CTX(p), verb);
     if (st != AMP_OK) return st;
     call.returned = returned;
     st = ampi_step(p, s, d, &call);
@@ -5612,7 +5521,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     return AMP_OK;
 }
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    AMP_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
+    AMPI_VERB_OF(p, apply, (p, i, u, with_rates));
 }
 
 static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
@@ -5636,7 +5545,7 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     return AMP_OK;
 }
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    AMP_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
+    AMPI_VERB_OF(p, accumulate, (p, s, keep_going));
 }
 static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     amp_ctx *ctx = p->ctx;
@@ -5646,19 +5555,17 @@ static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     p->holds = 1;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
-    AMP_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
-}
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) { AMPI_VERB_OF(p, window_begin, (p, s)); }
 static amp_status ampi_do_window_end(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     p->holds = 0;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_params *p) { AMP_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
+AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB_OF(p, window_end, (p)); }
 
 static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
+    amp_ctx *ctx = p ? p->ctx : AMPI_CTX(s);
     const ampi_rule *rule;
     amp_inspect_job job;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
@@ -5672,7 +5579,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    AMP_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+    AMPI_VERB(p ? p->ctx : AMPI_CTX(s), scaler_unscale, (s, p));
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
@@ -5693,7 +5600,7 @@ static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) 
     return AMP_OK;
 }
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    AMP_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
+    AMPI_VERB_OF(p, grad_norm, (p, s, norm));
 }
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     amp_ctx *ctx = p->ctx;
@@ -5717,7 +5624,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    AMP_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
+    AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
 }
 static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
@@ -5725,9 +5632,7 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     AMPI_CHECK(out, "out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
-AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
-    AMP_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
-}
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 
@@ -5863,7 +5768,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMP_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
+    AMPI_VERB_OF(p, report, (p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */
@@ -5938,7 +5843,7 @@ static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *na
 }
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (!w || !w->on) return AMP_OK;
-    AMP_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
+    AMPI_VERB(ctx, watch_array, (ctx, w, name, a));
 }
 
 /* ==== >>front-policy =============================================================================================
@@ -6281,10 +6186,7 @@ static amp_status ampi_do_policy_init(
     ampi_override o = AMP_ZERO;
     AMPI_CHECK(policy, "policy is NULL");
     AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
-    if (overrides) {
-        AMPI_CHECK_DESC(overrides);
-        d = *overrides;
-    }
+    AMPI_TAKE_DESC(&d, overrides);
     o.p = &p;
     ampi_policy_level(&p, preset, ampi_is_half(d.low) ? d.low : AMP_AUTO);
     AMPI_TRY(ampi_override_all(ctx, &o, &d));
@@ -6292,7 +6194,7 @@ static amp_status ampi_do_policy_init(
 }
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    AMP_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
+    AMPI_VERB(ctx, policy_init, (ctx, policy, preset, overrides));
 }
 
 /* ---- overrides from text ---- */
@@ -6352,7 +6254,7 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    AMP_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
+    AMPI_VERB(ctx, policy_set, (ctx, policy, property, value));
 }
 
 /* ---- descs ---- */
@@ -6410,6 +6312,11 @@ typedef struct ampi_cached {
     uint32_t valid;
 } ampi_cached;
 
+typedef struct ampi_arenas {
+    void **list;
+    size_t n, cap;
+} ampi_arenas;
+
 struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
     size_t depth;
@@ -6424,24 +6331,23 @@ struct ampi_scope {
     int32_t fixed;    /* 1: the arena has the size that amp_autocast_desc.arena says, and does not grow */
     int32_t captured; /* a captured graph uses this arena: it may not serve other scopes */
     int32_t _pad;
-    void **outgrown; /* arenas that became too small in this scope, with copies that still count */
-    size_t n_outgrown, cap_outgrown;
-    void **retired; /* arenas of captured graphs; freed with the context */
-    size_t n_retired, cap_retired;
+    ampi_arenas outgrown; /* that became too small in this scope, with copies that still count */
+    ampi_arenas retired;  /* of captured graphs; freed with the context */
     amp_autocast_info info;
 };
 
+static void ampi_free_arenas(amp_ctx *ctx, ampi_arenas *a) {
+    while (a->n)
+        (void)ampi_do_free(ctx, a->list[--a->n]);
+}
 static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    size_t i;
     if (!s) return;
-    for (i = 0; i < s->n_retired; i++)
-        (void)ampi_do_free(ctx, s->retired[i]);
-    for (i = 0; i < s->n_outgrown; i++)
-        (void)ampi_do_free(ctx, s->outgrown[i]);
-    ampi_host_free(&ctx->host, s->outgrown, s->cap_outgrown * sizeof *s->outgrown);
+    ampi_free_arenas(ctx, &s->retired);
+    ampi_free_arenas(ctx, &s->outgrown);
     (void)ampi_do_free(ctx, s->arena);
-    ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
+    ampi_host_free(&ctx->host, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
+    ampi_host_free(&ctx->host, s->retired.list, s->retired.cap * sizeof *s->retired.list);
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     ampi_host_free(&ctx->host, s, sizeof *s);
     ctx->scope = NULL;
@@ -6489,8 +6395,9 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
     }
 }
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
-    AMPI_VOID_VERB(ctx, "amp_autocast_invalidate", ampi_stale(ctx, NULL, data));
+    AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
 }
 
 /* ---- the scope: opening and closing regions ---- */
@@ -6527,16 +6434,13 @@ static amp_status ampi_scope_entries(amp_ctx *ctx, size_t entries) {
 /* The arena goes to a list: that of outgrown ones, or that of those which graphs use. */
 static amp_status ampi_scope_put_away(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    void *list = s->captured ? s->retired : s->outgrown;
-    size_t *n = s->captured ? &s->n_retired : &s->n_outgrown;
-    size_t *cap = s->captured ? &s->cap_retired : &s->cap_outgrown;
+    ampi_arenas *to = s->captured ? &s->retired : &s->outgrown;
+    void **list;
     if (!s->arena) return AMP_OK;
-    AMPI_REQUIRE(ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), AMP_ERR_NO_MEMORY, "no host memory");
-    if (s->captured)
-        s->retired = (void **)list;
-    else
-        s->outgrown = (void **)list;
-    ((void **)list)[(*n)++] = s->arena;
+    list = (void **)ampi_grow(&ctx->host, to->list, to->n, &to->cap, sizeof *list);
+    AMPI_MEMORY(list);
+    to->list = list;
+    list[to->n++] = s->arena;
     s->arena = NULL;
     s->bytes = s->low = s->high = 0;
     s->captured = 0;
@@ -6561,7 +6465,7 @@ static amp_status ampi_scope_new_arena(amp_ctx *ctx, size_t bytes) {
    without need. In a capture what is there will do. */
 static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    int grown = s->n_outgrown != 0, replace = s->captured && bytes;
+    int grown = s->outgrown.n != 0, replace = s->captured && bytes;
     int capturing = ampi_capture_id(ctx) != 0;
     if (bytes <= s->bytes && (capturing || (!grown && !replace))) return AMP_OK;
     AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
@@ -6570,9 +6474,8 @@ static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     AMPI_TRY(ctx->b->may_wait(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
     if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
-    if (s->n_outgrown) AMPI_TRY(ctx->b->sync(ctx));
-    while (s->n_outgrown)
-        (void)ampi_do_free(ctx, s->outgrown[--s->n_outgrown]);
+    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
 static amp_status ampi_scope_outermost(amp_ctx *ctx, const amp_autocast_desc *d, int enabled) {
@@ -6618,10 +6521,7 @@ static amp_status ampi_check_autocast(amp_ctx *ctx, const amp_autocast_desc *d) 
 static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
-    }
+    AMPI_TAKE_DESC(&d, desc);
     AMPI_TRY(ampi_check_autocast(ctx, &d));
     r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
@@ -6637,12 +6537,11 @@ static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *
     return ampi_region_open(ctx, &d, &r);
 }
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    AMP_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
+    AMPI_VERB(ctx, autocast_begin, (ctx, desc));
 }
 
 static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
-    ampi_scope *s;
-    s = ctx->scope;
+    ampi_scope *s = ctx->scope;
     AMPI_STAGE(s && s->depth, "no region is open");
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
@@ -6651,19 +6550,16 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     }
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMP_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_end, (ctx)); }
 
 static amp_status ampi_do_autocast_release(amp_ctx *ctx) {
     if (!ctx->scope) return AMP_OK;
     AMPI_STAGE(ctx->scope->depth == 0, "%llu regions are open", AMPI_ULL(ctx->scope->depth));
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->sync(ctx));
+    AMPI_TRY(ampi_do_sync(ctx));
     ampi_scope_destroy(ctx);
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
-    AMP_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
-}
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_release, (ctx)); }
 
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
     amp_autocast_info info = AMP_ZERO;
@@ -6891,7 +6787,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     return AMP_OK;
 }
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    AMP_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
+    AMPI_VERB(ctx, autocast_input, (ctx, out, op, in, n));
 }
 
 /* ==== >>front-fp8 ================================================================================================
@@ -6905,7 +6801,6 @@ struct amp_fp8 {
     amp_fp8 *next;         /* in the context's list */
     amp_fp8_desc desc;     /* with its defaults filled in */
 };
-static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
 
 static amp_status ampi_fp8_format(amp_ctx *ctx, const char *name, amp_dtype *t, amp_dtype usual) {
     if (*t == AMP_AUTO) *t = usual;
@@ -6928,8 +6823,7 @@ static amp_status ampi_fp8_rule(amp_ctx *ctx, amp_fp8_desc *d) {
 /* Scales of 1, empty histories. */
 static amp_status ampi_fp8_fill(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
-    size_t bytes = f->desc.tensors * sizeof *f->states;
-    size_t i;
+    size_t bytes = f->desc.tensors * sizeof *f->states, i;
     amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
     amp_status st;
     AMPI_MEMORY(s);
@@ -6960,12 +6854,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     amp_fp8_desc d = AMP_ZERO;
     amp_fp8 *f;
     amp_status st;
-    AMPI_CHECK(out, "out is NULL");
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
-    }
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
     AMPI_TRY(ctx->b->may_wait(ctx));
@@ -6986,7 +6875,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
 AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_fp8_create", ampi_do_fp8_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, fp8_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
@@ -6998,7 +6887,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_free(&ctx->host, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), "amp_fp8_destroy", ampi_do_fp8_destroy(f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -7011,16 +6900,13 @@ static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
     amp_fp8_state s;
     AMPI_TRY(ampi_check_tensor(f, i));
     AMPI_CHECK(out, "out is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->copy(ctx, &s, f->states + i, sizeof s));
+    AMPI_TRY(ampi_do_copy(ctx, &s, f->states + i, sizeof s));
     out->scale = s.scale;
     out->amax = s.amax;
     out->largest = s.window;
     return AMP_OK;
 }
-AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    AMP_VERB(ampi_fp8_ctx(f), "amp_fp8_get", ampi_do_fp8_get(f, i, out));
-}
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) { AMPI_VERB_OF(f, fp8_get, (f, i, out)); }
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
     return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
 }
@@ -7085,7 +6971,7 @@ static amp_status ampi_do_quantize(
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    AMP_VERB(ampi_fp8_ctx(f), "amp_quantize", ampi_do_quantize(f, i, dst, dst_t, src, rows, cols, keep));
+    AMPI_VERB_OF(f, quantize, (f, i, dst, dst_t, src, rows, cols, keep));
 }
 
 /* ==== >>front-products ===========================================================================================
@@ -7384,26 +7270,17 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     return st;
 }
 
-static amp_status ampi_do_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    return ampi_gemm_scoped(ctx, desc, &ampi_goal_run);
-}
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMP_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
-}
-static amp_status ampi_do_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    return ampi_gemm_scoped(ctx, desc, &ampi_goal_tune);
+    AMP_VERB(ctx, "amp_gemm", ampi_gemm_scoped(ctx, desc, &ampi_goal_run));
 }
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMP_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm_tune", ampi_gemm_scoped(ctx, desc, &ampi_goal_tune));
 }
 static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    ampi_goal goal;
+    const ampi_goal goal = {AMPI_EXPLAIN, text, bytes};
     amp_status st;
     char first;
     AMPI_CHECK(text && bytes, "text is NULL, or bytes is 0");
-    goal.kind = AMPI_EXPLAIN;
-    goal.text = text;
-    goal.bytes = bytes;
     first = text[0];
     text[0] = 0;
     st = ampi_gemm_scoped(ctx, desc, &goal);
@@ -7411,7 +7288,7 @@ static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
     return st;
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    AMP_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
+    AMPI_VERB(ctx, gemm_explain, (ctx, text, bytes, desc));
 }
 
 /* ---- layers: forward and backward as products, their dtypes, FP8 copies and chains.
@@ -7940,7 +7817,7 @@ static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc)
     return st;
 }
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMP_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
+    AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 
 /* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
@@ -8013,7 +7890,7 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
     return ctx->b->xent(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
-    AMP_VERB(ctx, "amp_softmax_cross_entropy", ampi_do_softmax_cross_entropy(ctx, desc));
+    AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
 }
 
 /* ==== >>front-plan ===============================================================================================
@@ -8087,7 +7964,7 @@ static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const a
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    AMP_VERB(ctx, "amp_snapshot_take", ampi_do_snapshot_take(ctx, out, rng, scaler));
+    AMPI_VERB(ctx, snapshot_take, (ctx, out, rng, scaler));
 }
 
 /* is a scaler of the context still in this iteration? Their numbers are never used twice. */
@@ -8118,28 +7995,22 @@ static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_s
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    AMP_VERB(ctx, "amp_snapshot_begin", ampi_do_snapshot_begin(ctx, rng, snapshot));
+    AMPI_VERB(ctx, snapshot_begin, (ctx, rng, snapshot));
 }
 
 static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    amp_dropout_job j = AMP_ZERO;
+    amp_dropout_job j;
     AMPI_CHECK_DESC(desc);
     AMPI_CHECK(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, "desc.p is %g; it must be in [0, 1]",
         (double)desc->p);
-    j.count = desc->count;
-    j.x = desc->x;
-    j.y = desc->y;
+    j = *desc;
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
-    j.rng = desc->rng;
-    j.p = desc->p;
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
     return ctx->b->dropout(ctx, &j);
 }
-AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    AMP_VERB(ctx, "amp_dropout", ampi_do_dropout(ctx, desc));
-}
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
 
 /* ==== >>front-state ==============================================================================================
    State files.   tests: tests/test_state.c, tests/state_files.c
@@ -8471,13 +8342,13 @@ typedef enum ampi_section_kind {
 } ampi_section_kind;
 
 /* clang-format off */
-static const struct { char tag[8], name[24]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
-    {"SET ", "parameter set"},
-    {"PRM ", "an array of set"},
-    {"SCL ", "scaler"},
-    {"FP8 ", "amp_fp8"},
-    {"USER", "the user's bytes"},
-    {"END ", "the end of file"}, /* where there is no section left */
+static const struct { char tag[8], name[24], differs[64]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
+    {"SET ", "parameter set",    "a parameter set has a different number of parameters or moments"},
+    {"PRM ", "an array of set",  ""}, /* see ampi_differs */
+    {"SCL ", "scaler",           "a scaler has a different size"},
+    {"FP8 ", "amp_fp8",          "an amp_fp8 has different tensors or a different history"},
+    {"USER", "the user's bytes", "the user's bytes have a different size"},
+    {"END ", "the end of file",  ""}, /* where there is no section left */
 };
 /* clang-format on */
 
@@ -8817,11 +8688,7 @@ static amp_status ampi_next_must_be(ampi_file *f, const ampi_section *s) {
 }
 
 static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
-    if (s->kind == AMPI_SECTION_SET)
-        return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
-    if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
-    if (s->kind == AMPI_SECTION_FP8) return ampi_bad_file(f, "an amp_fp8 has different tensors or a different history");
-    if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
+    if (s->kind != AMPI_SECTION_ARRAY) return ampi_bad_file(f, "%s", ampi_section_kinds[s->kind].differs);
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
         AMPI_ULL(s->param), s->p->params[s->param].name);
@@ -8972,7 +8839,7 @@ static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_s
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMP_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
+    AMPI_VERB(ctx, state_save, (ctx, path, state));
 }
 
 static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
@@ -9019,7 +8886,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMP_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
+    AMPI_VERB(ctx, state_load, (ctx, path, state));
 }
 
 #else
@@ -9217,7 +9084,7 @@ static amp_status ampi_do_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op o
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    AMP_VERB(ctx, "amp_policy_edit", ampi_do_policy_edit(ctx, policy, op, c));
+    AMPI_VERB(ctx, policy_edit, (ctx, policy, op, c));
 }
 
 AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
@@ -9267,7 +9134,7 @@ static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const 
 }
 AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    AMP_VERB(ctx, "amp_policy_custom", ampi_do_policy_custom(ctx, policy, white, n_white, black, n_black, dtype));
+    AMPI_VERB(ctx, policy_custom, (ctx, policy, white, n_white, black, n_black, dtype));
 }
 
 /* ==== >>cpu ======================================================================================================
@@ -10384,9 +10251,7 @@ typedef struct ampi_sum {
     size_t parts, chunks;
 } ampi_sum;
 static ampi_sum ampi_sum_begin(ampi_workspace *w) {
-    ampi_sum s = {NULL, NULL, 0, 0};
-    s.part = w->part;
-    s.lane = w->lane;
+    ampi_sum s = {w->part, w->lane, 0, 0};
     return s;
 }
 static void ampi_sum_chunk(ampi_sum *s, double chunk) {
@@ -10552,14 +10417,12 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j;
+    ampi_cast_job j = AMP_ZERO;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
     j.d = d;
-    j.head = 0;
-    j._pad = 0;
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10903,8 +10766,8 @@ static ampi_step_job ampi_step_of(amp_ctx *ctx) {
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
     return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
 }
-static int ampi_not_finite(
-    double x) { /* by the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur */
+/* By the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur. */
+static int ampi_not_finite(double x) {
     uint64_t b;
     x = amp_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
@@ -11232,15 +11095,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
-    (void)ctx;
-    *out = NULL;
-    return AMP_OK;
-}
-static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    (void)ctx;
-    (void)m;
-}
 static amp_status ampi_cpu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     (void)ctx;
@@ -11298,8 +11152,8 @@ typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     size_t rows, cols; /* of a block */
 } ampi_gemm_blocks;
 
-static size_t ampi_tile_for(
-    const ampi_kernels *kn, size_t rows) { /* the smallest tile for this many rows, or the largest */
+/* The smallest tile for this many rows, or the largest. */
+static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) {
     size_t t = 0;
     while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1])
         t++;
@@ -11469,14 +11323,10 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
     size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
-    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, 0, 0, 0, 0};
-    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, 0, 0, 0, 0};
+    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
+    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
-    a.r0 = r0;
-    a.rows = ampi_least(j->rows, d->m - r0);
-    b.r0 = c0;
-    b.rows = ampi_least(j->cols, d->n - c0);
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
@@ -11721,13 +11571,12 @@ typedef struct ampi_xent_work {
 static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
     return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
 }
-/* The terms t(x) of n logits from element `at` on, and something up to the end of the last vector. */
-static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
-    const ampi_kernels *k = j->c->k;
-    size_t full = ampi_full_vectors(k, n);
-    k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
+/* n logits from element `at` on, and zeros up to the end of the last vector; returns how many that makes. */
+static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, size_t n) {
+    size_t full = ampi_full_vectors(j->c->k, n);
+    j->c->k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
     memset(x + n, 0, (full - n) * sizeof *x);
-    k->exps(x, full, max);
+    return full;
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
@@ -11781,9 +11630,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
     for (i = 0; i < d->classes; i += n) {
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
-        full = ampi_full_vectors(k, n);
-        k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
-        memset(x + n, 0, (full - n) * sizeof *x);
+        full = ampi_xent_logits(j, x, at + i, n);
         *top = k->top(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
@@ -11803,7 +11650,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
         k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);

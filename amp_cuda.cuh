@@ -216,12 +216,9 @@ amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     return AMP_ERR_NO_CUDA;
 }
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
+    const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     (void)ctx;
-    if (out) {
-        out->code = 0;
-        out->library = AMP_CUDA_NO_LIBRARY;
-        out->call = "";
-    }
+    if (out) *out = none;
     return AMP_ERR_INVALID_ARG;
 }
 #ifdef __cplusplus
@@ -1083,9 +1080,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, ampi_k_outside(&p.ends, groups, i), 1, 0, unscale != NULL, inv, &f);
         if (f.first == AMP_CHUNK) continue;
-        if (out) {
-            ampi_k_note(out, list.first_chunk + chunk, &f);
-        }
+        if (out) ampi_k_note(out, list.first_chunk + chunk, &f);
         if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
     }
 }
@@ -1119,9 +1114,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
             }
         }
         __syncthreads();
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK) {
+        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
             ampi_k_add64(&out->bins[i], i == 0 ? p.n : bins[i]);
-        }
         __syncthreads();
     }
     if (amax) atomicMax((unsigned *)&out->amax, amax);
@@ -3205,7 +3199,7 @@ typedef struct ampi_cuda {
     void *workspace, *bias;
     uint64_t l2;                       /* bytes of its cache */
     size_t workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
-    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
+    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host, where what was found is read */
     amp_allocator allocator, host;
     amp_cuda_error error;
     struct {
@@ -3267,13 +3261,20 @@ static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
     return AMP_ERR_CUDA;
 }
 
-static amp_status ampi_cu_fail(ampi_cuda *c, const char *call, cudaError_t e) {
-    amp_status s = ampi_cu_kind(e, c->stream);
-    c->error.code = (int32_t)e;
-    c->error.library = AMP_CUDA_RUNTIME;
+static void ampi_cu_remember(ampi_cuda *c, amp_status s, const char *call, amp_cuda_library library, int code) {
+    c->error.code = code;
+    c->error.library = library;
     c->error.call = call;
     if (s == AMP_ERR_DEAD) c->dead = 1;
+}
+static amp_status ampi_cu_fail(ampi_cuda *c, const char *call, cudaError_t e) {
+    amp_status s = ampi_cu_kind(e, c->stream);
+    ampi_cu_remember(c, s, call, AMP_CUDA_RUNTIME, (int)e);
     return amp_fail(c->ctx, s, "%s: %s (%s)", call, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+/* What a call of the runtime has returned, as a status. */
+static amp_status ampi_cu_did(ampi_cuda *c, const char *call, cudaError_t e) {
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, call, e);
 }
 
 static const char *ampi_cu_cublas_name(cublasStatus_t e) {
@@ -3290,28 +3291,25 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
-static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
-    amp_status s = e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
     cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    c->error.code = (int32_t)e;
-    c->error.library = AMP_CUDA_CUBLASLT;
-    c->error.call = call;
-    if (s == AMP_ERR_DEAD) c->dead = 1;
+    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) return AMP_ERR_DEAD;
+    return e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+}
+static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
+    amp_status s = ampi_cu_cublas_kind(c, e);
+    ampi_cu_remember(c, s, call, AMP_CUDA_CUBLASLT, (int)e);
     return amp_fail(c->ctx, s, "%s: %s (%d)", call, ampi_cu_cublas_name(e), (int)e);
 }
 
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
 static amp_status ampi_cu_here(ampi_cuda *c) {
-    cudaError_t e;
     if (c->dead)
         return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
     if (c->here) return AMP_OK;
-    e = cudaGetDevice(&c->back);
-    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaGetDevice", e);
-    c->away = c->back != c->device;
-    if (c->away) e = cudaSetDevice(c->device);
-    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
+    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back)));
+    c->away = c->back != c->device; /* if the next call fails, ampi_cu_leave follows, too */
+    if (c->away) AMPI_TRY(ampi_cu_did(c, "cudaSetDevice", cudaSetDevice(c->device)));
     c->here = 1;
     return AMP_OK;
 }
@@ -3337,14 +3335,12 @@ static amp_status ampi_cu_capture(ampi_cuda *c, int *capturing) {
         st = cudaStreamCaptureStatusActive;
     }
     *capturing = st != cudaStreamCaptureStatusNone;
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaStreamIsCapturing", e);
+    return ampi_cu_did(c, "cudaStreamIsCapturing", e);
 }
 
 static amp_status ampi_cu_wait(ampi_cuda *c) {
-    cudaError_t e;
     AMPI_TRY(ampi_cu_here(c));
-    e = cudaStreamSynchronize(c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaStreamSynchronize", e);
+    return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
 /* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
@@ -3362,13 +3358,12 @@ static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
 template <class... P, class... A>
 static amp_status ampi_cu_launch(ampi_cuda *c, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
-    cudaError_t e;
     AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
     config.blockDim = dim3(AMP_BLOCK);
     config.stream = c->stream;
-    e = cudaLaunchKernelEx(&config, kernel, args...);
-    return e == cudaSuccess ? ampi_cu_launched(c, "cudaLaunchKernelEx") : ampi_cu_fail(c, "cudaLaunchKernelEx", e);
+    AMPI_TRY(ampi_cu_did(c, "cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, args...)));
+    return ampi_cu_launched(c, "cudaLaunchKernelEx");
 }
 
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
@@ -3380,11 +3375,16 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
    made. */
-template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
+static unsigned ampi_cu_grid_of(const ampi_cuda *c, const void *kernel, uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
-        if (c->resident[i].kernel == (const void *)kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
+        if (c->resident[i].kernel == kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
     return ampi_cu_grid(c, work);
+}
+/* One of them, on so many units. */
+template <class... P, class... A>
+static amp_status ampi_cu_share(ampi_cuda *c, uint64_t work, void (*kernel)(P...), A... args) {
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, (const void *)kernel, work), kernel, args...);
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
@@ -3493,36 +3493,22 @@ static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
     }
 }
 
-static amp_status ampi_cu_move(ampi_cuda *c, void *dst, const void *src, size_t bytes) {
-    cudaError_t e;
-    AMPI_TRY(ampi_cu_here(c));
-    e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaMemcpyAsync", e);
-}
 static amp_status ampi_cu_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    return ampi_cu_move(ampi_cu_self(ctx), dst, src, bytes);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemcpyAsync", cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, c->stream));
 }
 static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_TRY(ampi_cu_copy_async(ctx, dst, src, bytes));
     return ampi_cu_wait(ampi_cu_self(ctx));
 }
 
-static amp_status ampi_cu_clear(ampi_cuda *c, void *dst, size_t bytes) {
-    cudaError_t e;
-    AMPI_TRY(ampi_cu_here(c));
-    e = cudaMemsetAsync(dst, 0, bytes, c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaMemsetAsync", e);
-}
 static amp_status ampi_cu_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    return ampi_cu_clear(ampi_cu_self(ctx), dst, bytes);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemsetAsync", cudaMemsetAsync(dst, 0, bytes, c->stream));
 }
 static amp_status ampi_cu_sync(amp_ctx *ctx) { return ampi_cu_wait(ampi_cu_self(ctx)); }
-
-/* One member of the scratch block to its place in the page-locked mirror, and wait. */
-static amp_status ampi_cu_read_scratch(ampi_cuda *c, void *mirror, const void *scratch, size_t bytes) {
-    AMPI_TRY(ampi_cu_move(c, mirror, scratch, bytes));
-    return ampi_cu_wait(c);
-}
 
 /* ==== >>cuda-arrays ==================================================================================================
    tests: tests/test_arrays.c, tests/test_formats.c */
@@ -3550,7 +3536,7 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     ampi_k_cast_args a;
     AMPI_TRY(ampi_cu_here(c));
     if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
-    if (dst.dtype == src.dtype) return ampi_cu_move(c, dst.data, src.data, n * amp_dtype_size(dst.dtype));
+    if (dst.dtype == src.dtype) return ampi_cu_copy_async(ctx, dst.data, src.data, n * amp_dtype_size(dst.dtype));
     memset(&a, 0, sizeof a);
     a.dst = dst.data;
     a.src = src.data;
@@ -3564,8 +3550,7 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
-    return ampi_cu_launch(
-        c, ampi_cu_grid_of(c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
+    return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
 
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
@@ -3607,11 +3592,11 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
     memset(&list, 0, sizeof list);
     AMPI_TRY(ampi_cu_here(c));
-    if (host) AMPI_TRY(ampi_cu_clear(c, sums, sizeof *sums));
+    if (host) AMPI_TRY(ampi_cu_zero(ctx, sums, sizeof *sums));
     while (ampi_cu_list(&list, dst, arrays, n, &next))
-        AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums));
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_finite, list, unscale, sums));
     if (!host) return AMP_OK;
-    AMPI_TRY(ampi_cu_read_scratch(c, &c->mirror->finite, sums, sizeof *sums));
+    AMPI_TRY(ampi_cu_copy(ctx, &c->mirror->finite, sums, sizeof *sums));
     ampi_cu_finite_report(&c->mirror->finite, arrays, host);
     return AMP_OK;
 }
@@ -3622,10 +3607,10 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     size_t next = 0;
     ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
     memset(&list, 0, sizeof list);
-    AMPI_TRY(ampi_cu_clear(c, counted, sizeof *counted));
+    AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
     while (ampi_cu_list(&list, NULL, arrays, n, &next))
-        AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted));
-    AMPI_TRY(ampi_cu_read_scratch(c, m, counted, sizeof *counted));
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_histogram, list, counted));
+    AMPI_TRY(ampi_cu_copy(ctx, m, counted, sizeof *counted));
     memset(host, 0, sizeof *host);
     host->total = m->bins[0];
     host->zero = m->bins[1];
@@ -3636,9 +3621,9 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     return AMP_OK;
 }
 
-/* Rows of this many elements, one after another, may be taken by 8. */
-static int ampi_cu_rows_wide(const amp_array *x, size_t cols) {
-    return !x->data || (cols % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
+/* Is every multiple of `step` elements aligned for 8 at a time? */
+static int ampi_cu_wide(const amp_array *x, size_t step) {
+    return !x->data || (step % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
 }
 static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j, uint32_t write, uint32_t see) {
     const int turn = write && j->dst_t.data != NULL;
@@ -3649,14 +3634,14 @@ static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j,
     a.job = *j;
     a.write = write;
     a.see = see;
-    a.wide = ampi_cu_rows_wide(&j->src, cols) && ampi_cu_rows_wide(&j->dst, cols);
-    a.wide_t = ampi_cu_rows_wide(&j->dst_t, j->rows);
+    a.wide = ampi_cu_wide(&j->src, cols) && ampi_cu_wide(&j->dst, cols);
+    a.wide_t = ampi_cu_wide(&j->dst_t, j->rows);
     if (turn) {
         tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
-        return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
+        return ampi_cu_share(c, tiles, ampi_k_quantize_turn, a);
     }
     tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_quantize, tiles), ampi_k_quantize, a);
+    return ampi_cu_share(c, tiles, ampi_k_quantize, a);
 }
 /* Current scaling reads the tensor twice, in two launches. */
 static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
@@ -3677,8 +3662,8 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->table);
-    unsigned grid = ampi_cu_grid_of(c, ampi_k_sum_gradients, (uint64_t)job->table.n_chunks * cuts);
-    return ampi_cu_launch(c, grid, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
+    uint64_t pieces = (uint64_t)job->table.n_chunks * cuts;
+    return ampi_cu_share(c, pieces, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
@@ -3687,18 +3672,17 @@ static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
-    unsigned grid = ampi_cu_grid_of(c, ampi_k_inspect, (uint64_t)job->sum.table.n_chunks * cuts);
-    return ampi_cu_launch(c, grid, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
+    uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
+    return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
 static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     ampi_cuda *c = ampi_cu_self(ctx);
     void *p = NULL;
-    cudaError_t e;
+    const unsigned how = cudaHostAllocMapped | cudaHostAllocPortable;
     *out = NULL;
     AMPI_TRY(ampi_cu_here(c));
-    e = cudaHostAlloc(&p, sizeof(amp_step_mirror), cudaHostAllocMapped | cudaHostAllocPortable);
-    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaHostAlloc", e);
+    AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
     memset(p, 0, sizeof(amp_step_mirror));
     *out = (amp_step_mirror *)p;
     return AMP_OK;
@@ -3758,32 +3742,28 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_cuts(c, &job->table);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-#define AMPI_CU_UPDATE(kernel) return ampi_cu_launch(c, ampi_cu_grid_of(c, kernel, pieces), kernel, *job, cuts)
 #define AMP_X(kind_, rule, moments) \
-    if (job->kind == kind_ && !job->count) AMPI_CU_UPDATE(ampi_k_update<kind_>); \
-    if (job->kind == kind_ && job->count) AMPI_CU_UPDATE(ampi_k_count_update<kind_>);
+    if (job->kind == kind_ && !job->count) return ampi_cu_share(c, pieces, ampi_k_update<kind_>, *job, cuts); \
+    if (job->kind == kind_ && job->count) return ampi_cu_share(c, pieces, ampi_k_count_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
-#undef AMPI_CU_UPDATE
     return AMP_OK;
 }
 static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
-    if (job->count) return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_count_apply, pieces), ampi_k_count_apply, *job);
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_apply, pieces), ampi_k_apply, *job);
+    if (job->count) return ampi_cu_share(c, pieces, ampi_k_count_apply, *job);
+    return ampi_cu_share(c, pieces, ampi_k_apply, *job);
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_cuts(c, &job->table);
-    uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_add, pieces), ampi_k_add, *job, cuts);
+    return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_add, *job, cuts);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_cuts(c, &job->table);
-    uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_clip, pieces), ampi_k_clip, *job, cuts);
+    return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_clip, *job, cuts);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
     return ampi_cu_launch(ampi_cu_self(ctx), 1, ampi_k_next_scale, state);
@@ -3815,7 +3795,7 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
     unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
     if (!d->sum) {
-        AMPI_TRY(ampi_cu_clear(c, counted, sizeof *counted));
+        AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
         AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
     }
     AMPI_TRY(ampi_cu_xent_launch(c, d, rows));
@@ -3846,12 +3826,6 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
 /* ==== >>cuda-products ================================================================================================
    tests: tests/test_products.c, tests/test_product_table.c */
 
-/* Is every multiple of `step` elements aligned for 8 at a time? */
-static int ampi_cu_wide(const amp_array *x, size_t step) {
-    uintptr_t bytes = amp_dtype_size(x->dtype) == 1u ? 8u : 16u;
-    if (!x->data) return 1;
-    return (uintptr_t)x->data % bytes == 0 && step % 8u == 0;
-}
 static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_bias) {
     size_t step = p->ldd; /* bits of every distance between rows */
     int wide;
@@ -3876,12 +3850,12 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
 }
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
-    if (a->alike && !a->wide)
-        return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_bias_grad<1>, blocks), ampi_k_bias_grad<1>, *a);
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_bias_grad<0>, blocks), ampi_k_bias_grad<0>, *a);
+    if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
+    return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
 }
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
-static amp_status ampi_cu_bias(ampi_cuda *c, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_bias_args a;
     uint64_t room;
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
@@ -3904,9 +3878,6 @@ static amp_status ampi_cu_bias(ampi_cuda *c, const amp_bias_grad_job *j) {
     }
     return AMP_OK;
 }
-static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
-    return ampi_cu_bias(ampi_cu_self(ctx), job);
-}
 /* The column sums of a product's d, where its plan did not make them. */
 static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     amp_bias_grad_job j;
@@ -3916,16 +3887,15 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     j.rows = p->m;
     j.cols = p->n;
     j.dbias = p->dbias;
-    return ampi_cu_bias(c, &j);
+    return ampi_cu_bias_grad(c->ctx, &j);
 }
 
 /* ---- plans: how a product is made, by cuBLASLt or by the plain kernel.
    tests: tests/cuda_verbs.cpp, tests/test_products.c, tests/test_product_table.c ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
-static int ampi_cu_in_place(const amp_gemm_job *p) {
-    return p->c.data == p->d.data || !p->c.data;
-} /* C is D, or not read */
+/* C is D, or not read. */
+static int ampi_cu_in_place(const amp_gemm_job *p) { return p->c.data == p->d.data || !p->c.data; }
 static cudaDataType ampi_cu_type(amp_dtype t) {
     switch (t) {
     case AMP_F32: return CUDA_R_32F;
@@ -4048,7 +4018,6 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     size_t a_rows = p->trans_b ? p->k : p->n, a_cols = p->k + p->n - a_rows;
     size_t b_rows = p->trans_a ? p->m : p->k, b_cols = p->m + p->k - b_rows;
     cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
-    int here = ampi_cu_in_place(p);
     amp_dtype type_c = ampi_cu_f8(p->d.dtype) ? ampi_cu_bias_type(p) : p->d.dtype;
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
@@ -4064,7 +4033,7 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
     ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
-    if (here)
+    if (ampi_cu_in_place(p))
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
     else
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
@@ -4368,15 +4337,8 @@ static amp_status ampi_cu_scalars_of(
 }
 /* The bias in the dtype that cuBLASLt wants. */
 static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
-    ampi_k_cast_args a;
-    memset(&a, 0, sizeof a);
-    a.dst = c->bias;
-    a.src = p->bias.data;
-    a.dst_type = ampi_cu_bias_type(p);
-    a.src_type = p->bias.dtype;
-    a.n = p->n;
-    ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
-    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+    const amp_cast_desc nearest = AMP_ZERO;
+    return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
 static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
@@ -4401,7 +4363,7 @@ static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi
 
 static amp_status ampi_cu_run(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int refused = 0;
-    if (p->amax_d) AMPI_TRY(ampi_cu_clear(c, p->amax_d, sizeof *p->amax_d));
+    if (p->amax_d) AMPI_TRY(ampi_cu_zero(c->ctx, p->amax_d, sizeof *p->amax_d));
     if (plan->lt) AMPI_TRY(ampi_cu_run_lt(c, p, plan, &refused));
     if (refused) { /* not again */
         plan->lt = plan->after = plan->convert = 0;
@@ -4496,17 +4458,15 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
         return amp_fail(
             c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
-    for (i = 0; i < 2u; i++) {
-        e = cudaEventCreate(&t->event[i]);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventCreate", e);
-    }
+    for (i = 0; i < 2u; i++)
+        AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
     t->p.d.data = t->own[0];
     if (t->own[1]) t->p.aux.data = t->own[1];
     if (t->own[2]) t->p.dbias.data = t->own[2];
     if (t->own[3]) t->p.amax_d = (float *)t->own[3];
     if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_clear(c, t->p.d.data, t->bytes[0]);
+    return ampi_cu_zero(c->ctx, t->p.d.data, t->bytes[0]);
 }
 static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
@@ -4529,23 +4489,20 @@ static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
 }
 /* The median time of a plan, in ms; < 0 if it does not run. */
 static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+    const cudaEvent_t begin = tuning->event[0], end = tuning->event[1];
     float t[AMPI_CU_ROUNDS];
     uint32_t i;
     *ms = -1.0f;
     for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
         int refused = 0;
         amp_status s;
-        cudaError_t e = cudaEventRecord(tuning->event[0], c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventRecord", e);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(begin, c->stream)));
         s = ampi_cu_run_lt(c, &tuning->p, plan, &refused);
         if (s == AMP_OK && !refused) s = ampi_cu_column_sums(c, &tuning->p, plan);
         if (s != AMP_OK || refused) return s;
-        e = cudaEventRecord(tuning->event[1], c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventRecord", e);
-        e = cudaEventSynchronize(tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventSynchronize", e);
-        if (i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventElapsedTime", e);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(end, c->stream)));
+        AMPI_TRY(ampi_cu_did(c, "cudaEventSynchronize", cudaEventSynchronize(end)));
+        if (i) AMPI_TRY(ampi_cu_did(c, "cudaEventElapsedTime", cudaEventElapsedTime(&t[i - 1u], begin, end)));
     }
     *ms = ampi_cu_median(t);
     return AMP_OK;
@@ -4754,20 +4711,19 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.leave = ampi_cu_leave;
     b.copy_async = ampi_cu_copy_async;
     b.may_wait = ampi_cu_may_wait;
+    b.mirror_create = ampi_cu_mirror_create;
+    b.mirror_destroy = ampi_cu_mirror_destroy;
     b.gemm_tune = ampi_cu_gemm_tune;
     b.capture_id = ampi_cu_capture_id;
     return b;
 }
 
 /* Before a context exists, a failure can only go to the logger. */
-static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *text) {
+static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
+    char text[160];
+    snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
     if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
-}
-static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, const char *call, const char *name) {
-    char text[160];
-    snprintf(text, sizeof text, "amp_cuda_create: %s: %s", call, name);
-    return ampi_cu_refuse(d, s, text);
 }
 
 /* ---- everything of a context that can fail, in order; what was made is in *c.
@@ -4775,10 +4731,7 @@ static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, cons
 
 static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, const char *call, cudaError_t e) {
     if (e == cudaSuccess) return AMP_OK;
-    return ampi_cu_refuse_call(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
-}
-static amp_status ampi_cu_attribute(const ampi_cuda *c, const amp_cuda_desc *d, cudaDeviceAttr which, int *out) {
-    return ampi_cu_check(c, d, "cudaDeviceGetAttribute", cudaDeviceGetAttribute(out, which, c->device));
+    return ampi_cu_refuse(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
 }
 static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, const void *kernel) {
     int blocks = 0;
@@ -4803,16 +4756,14 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
-    int threads = 0, major = 0, minor = 0;
+    int blocks;
     AMPI_TRY(ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device)));
-    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms));
-    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads));
-    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major));
-    AMPI_TRY(ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor));
     AMPI_TRY(ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device)));
-    c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
+    blocks = properties.maxThreadsPerMultiProcessor / AMP_BLOCK;
+    c->blocks_per_sm = blocks > 0 ? blocks : 1;
     AMPI_TRY(ampi_cu_make_resident(c, d));
-    c->arch = 10 * major + minor;
+    c->sms = properties.multiProcessorCount;
+    c->arch = 10 * properties.major + properties.minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     return AMP_OK;
@@ -4829,22 +4780,17 @@ static amp_status ampi_cu_make_stream(ampi_cuda *c, const amp_cuda_desc *d) {
     e = cudaStreamIsCapturing(c->stream, &capture);
     if (e == cudaErrorStreamCaptureImplicit || (e == cudaSuccess && capture != cudaStreamCaptureStatusNone)) {
         (void)cudaGetLastError();
-        return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "amp_cuda_create: desc.stream is being captured");
+        return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "desc.stream is being captured");
     }
     return ampi_cu_check(c, d, "cudaStreamIsCapturing", e);
 }
 static amp_status ampi_cu_make_cublas(ampi_cuda *c, const amp_cuda_desc *d) {
-    amp_status s = AMP_ERR_CUDA;
     cublasStatus_t b;
-    cudaError_t e;
     if (!c->own_cublas) return AMP_OK;
     b = cublasLtCreate(&c->cublas);
     if (b == CUBLAS_STATUS_SUCCESS) return AMP_OK;
     c->cublas = NULL;
-    e = cudaPeekAtLastError();
-    if (b == CUBLAS_STATUS_ALLOC_FAILED) s = AMP_ERR_NO_MEMORY;
-    if (e != cudaSuccess && ampi_cu_kind(e, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    return ampi_cu_refuse_call(d, s, "cublasLtCreate", ampi_cu_cublas_name(b));
+    return ampi_cu_refuse(d, ampi_cu_cublas_kind(c, b), "cublasLtCreate", ampi_cu_cublas_name(b));
 }
 static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
     const char *call = "";
@@ -4892,17 +4838,17 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
 static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
     const char *wrong = NULL;
     if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
-        wrong = "amp_cuda_create: desc.flags has an unknown bit";
+        wrong = "desc.flags has an unknown bit";
     else if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
-        wrong = "amp_cuda_create: desc.gemm_flags has an unknown bit";
+        wrong = "desc.gemm_flags has an unknown bit";
     else if (!d->allocator.alloc_fn != !d->allocator.free_fn)
-        wrong = "amp_cuda_create: desc.allocator needs both functions or neither";
+        wrong = "desc.allocator needs both functions or neither";
     else if (!d->host.alloc_fn != !d->host.free_fn)
-        wrong = "amp_cuda_create: desc.host needs both functions or neither";
+        wrong = "desc.host needs both functions or neither";
     else if (d->allocator.alloc_fn && (d->flags & AMP_CUDA_POOL))
-        wrong = "amp_cuda_create: desc.allocator and AMP_CUDA_POOL exclude each other";
+        wrong = "desc.allocator and AMP_CUDA_POOL exclude each other";
     else if (d->workspace && d->workspace_bytes < 512u)
-        wrong = "amp_cuda_create: desc.workspace_bytes is less than 512";
+        wrong = "desc.workspace_bytes is less than 512";
     return wrong ? ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, wrong) : AMP_OK;
 }
 /* Which device desc means; *now: the one that the thread uses. */
@@ -4917,11 +4863,11 @@ static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
     if (e != cudaSuccess || count < 1) {
         const char *why = e == cudaSuccess ? "no device" : cudaGetErrorName(e);
         (void)cudaGetLastError();
-        return ampi_cu_refuse_call(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
+        return ampi_cu_refuse(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
     }
     if (d->device == AMP_NONE) d->device = *now;
     if (d->device < 0 || d->device >= count)
-        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: this machine has no such device");
+        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "desc.device: this machine has no such device");
     return AMP_OK;
 }
 static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
@@ -4977,14 +4923,14 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     AMPI_TRY(ampi_cu_check_desc(&d));
     AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);
-    if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
+    if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
         amp_backend table = ampi_cu_table(c);
         table.gemm_flags = d.gemm_flags;
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
         c->ctx = *out;
-        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
+        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);
     return ampi_cu_restore_device(out, &d, now, s);
@@ -5003,14 +4949,11 @@ extern "C" amp_stream amp_cuda_stream(const amp_ctx *ctx) {
 }
 
 extern "C" amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
+    const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     const ampi_cuda *c = ampi_cu_of(ctx);
     if (!out) return AMP_ERR_INVALID_ARG;
-    out->code = 0;
-    out->library = AMP_CUDA_NO_LIBRARY;
-    out->call = "";
-    if (!c) return AMP_ERR_INVALID_ARG;
-    *out = c->error;
-    return AMP_OK;
+    *out = c ? c->error : none;
+    return c ? AMP_OK : AMP_ERR_INVALID_ARG;
 }
 } /* extern "C++" */
 

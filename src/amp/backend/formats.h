@@ -17,9 +17,7 @@ AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count) {
     return a;
 }
 AMP_INLINE amp_optional amp_opt(float x) {
-    amp_optional o = AMP_ZERO;
-    o.value = x;
-    o.given = 1;
+    amp_optional o = {x, 1};
     return o;
 }
 
@@ -344,26 +342,17 @@ AMP_INLINE uint32_t ampi_stochastic(float x, amp_dtype t, uint32_t r) {
 }
 AMP_INLINE float ampi_decoded(uint32_t pattern, amp_dtype t) { return ampi_float(ampi_widen_bits(pattern, t)); }
 
-AMP_INLINE amp_f16 ampi_f16(uint32_t pattern) {
-    amp_f16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_bf16 ampi_bf16(uint32_t pattern) {
-    amp_bf16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e4m3 ampi_f8e4m3(uint32_t pattern) {
-    amp_f8e4m3 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e5m2 ampi_f8e5m2(uint32_t pattern) {
-    amp_f8e5m2 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
+#define AMPI_OF_PATTERN(name, word) \
+    AMP_INLINE amp_##name ampi_##name(uint32_t pattern) { \
+        amp_##name h; \
+        h.bits = (word)pattern; \
+        return h; \
+    }
+AMPI_OF_PATTERN(f16, uint16_t)
+AMPI_OF_PATTERN(bf16, uint16_t)
+AMPI_OF_PATTERN(f8e4m3, uint8_t)
+AMPI_OF_PATTERN(f8e5m2, uint8_t)
+#undef AMPI_OF_PATTERN
 
 AMP_INLINE amp_f16 amp_f16_from_f32(float x) { return ampi_f16(ampi_nearest(x, AMP_F16)); }
 AMP_INLINE amp_bf16 amp_bf16_from_f32(float x) { return ampi_bf16(ampi_nearest(x, AMP_BF16)); }

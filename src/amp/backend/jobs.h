@@ -274,13 +274,7 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
-typedef struct amp_dropout_job { /* count > 0 */
-    size_t count;
-    amp_array x, y;
-    amp_rng rng;
-    float p; /* see amp_dropout_one */
-    uint32_t _pad;
-} amp_dropout_job;
+typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 

@@ -20,9 +20,7 @@ typedef struct ampi_sum {
     size_t parts, chunks;
 } ampi_sum;
 static ampi_sum ampi_sum_begin(ampi_workspace *w) {
-    ampi_sum s = {NULL, NULL, 0, 0};
-    s.part = w->part;
-    s.lane = w->lane;
+    ampi_sum s = {w->part, w->lane, 0, 0};
     return s;
 }
 static void ampi_sum_chunk(ampi_sum *s, double chunk) {
@@ -188,14 +186,12 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j;
+    ampi_cast_job j = AMP_ZERO;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
     j.d = d;
-    j.head = 0;
-    j._pad = 0;
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */

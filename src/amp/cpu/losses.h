@@ -11,13 +11,12 @@ typedef struct ampi_xent_work {
 static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
     return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
 }
-/* The terms t(x) of n logits from element `at` on, and something up to the end of the last vector. */
-static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
-    const ampi_kernels *k = j->c->k;
-    size_t full = ampi_full_vectors(k, n);
-    k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
+/* n logits from element `at` on, and zeros up to the end of the last vector; returns how many that makes. */
+static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, size_t n) {
+    size_t full = ampi_full_vectors(j->c->k, n);
+    j->c->k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
     memset(x + n, 0, (full - n) * sizeof *x);
-    k->exps(x, full, max);
+    return full;
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
@@ -71,9 +70,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
     for (i = 0; i < d->classes; i += n) {
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
-        full = ampi_full_vectors(k, n);
-        k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
-        memset(x + n, 0, (full - n) * sizeof *x);
+        full = ampi_xent_logits(j, x, at + i, n);
         *top = k->top(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
@@ -93,7 +90,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
         k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);

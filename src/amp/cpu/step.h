@@ -19,8 +19,8 @@ static ampi_step_job ampi_step_of(amp_ctx *ctx) {
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
     return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
 }
-static int ampi_not_finite(
-    double x) { /* by the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur */
+/* By the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur. */
+static int ampi_not_finite(double x) {
     uint64_t b;
     x = amp_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
@@ -348,15 +348,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
-    (void)ctx;
-    *out = NULL;
-    return AMP_OK;
-}
-static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    (void)ctx;
-    (void)m;
-}
 static amp_status ampi_cpu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     (void)ctx;

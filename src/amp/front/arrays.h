@@ -38,24 +38,14 @@ typedef struct ampi_extent {
     int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
 } ampi_extent;
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
-    ampi_extent r;
-    r.name = name;
-    r.data = a.data;
-    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
-    r.read = read;
-    r.write = write;
+    ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
-    const char *side = "after";
-    uintptr_t x = (uintptr_t)r->data;
-    uintptr_t y = (uintptr_t)with->data;
-    uintptr_t distance = y - x;
-    if (y < x) {
-        distance = x - y;
-        side = "before";
-    }
-    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
+    const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
+    const int before = y < x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name,
+        AMPI_ULL(before ? x - y : y - x), before ? "before" : "after");
 }
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
@@ -96,7 +86,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    AMP_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
+    AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
 /* A good entry of a list: an array with a count, or {NULL}. */
@@ -132,7 +122,7 @@ static amp_status ampi_do_all_finite(
     return AMP_OK;
 }
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
-    AMP_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
+    AMPI_VERB(ctx, all_finite, (ctx, report, arrays, n_arrays));
 }
 
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
@@ -147,7 +137,7 @@ static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, cons
     return AMP_OK;
 }
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
-    AMP_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
+    AMPI_VERB(ctx, histogram_count, (ctx, out, arrays, n_arrays));
 }
 
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */

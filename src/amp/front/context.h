@@ -22,13 +22,10 @@ AMP_API amp_status amp_ctx_create_backend(
     ctx->self = self;
     ctx->host = *host;
     if (logger) ctx->log = *logger;
-    {
-        void *rows = NULL;
-        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) {
-            ampi_host_free(host, ctx, sizeof *ctx);
-            return AMP_ERR_NO_MEMORY;
-        }
-        ctx->rows = (amp_ledger_row *)rows;
+    ctx->rows = (amp_ledger_row *)ampi_grow(host, NULL, 0, &ctx->cap_rows, sizeof *ctx->rows);
+    if (!ctx->rows) {
+        ampi_host_free(host, ctx, sizeof *ctx);
+        return AMP_ERR_NO_MEMORY;
     }
     memcpy(ctx->rows[0].label, "total", 6);
     ctx->n_rows = 1;
@@ -83,6 +80,8 @@ static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
 }
 
 static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    amp_ledger_row *rows = ctx->rows;
+    ampi_block *blocks;
     void *p = NULL;
     size_t row;
     amp_status st;
@@ -92,15 +91,13 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     AMPI_CHECK(strlen(label) <= 31, "label \"%s\" is longer than 31 characters", label);
     if (bytes == 0) return AMP_OK;
     for (row = 1; row < ctx->n_rows; row++)
-        if (strcmp(ctx->rows[row].label, label) == 0) break;
-    p = ctx->rows;
-    AMPI_REQUIRE(row < ctx->n_rows || ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows),
-        AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    ctx->rows = (amp_ledger_row *)p;
-    p = ctx->blocks;
-    AMPI_REQUIRE(ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks), AMP_ERR_NO_MEMORY,
-        "no memory for the ledger");
-    ctx->blocks = (ampi_block *)p;
+        if (strcmp(rows[row].label, label) == 0) break;
+    if (row == ctx->n_rows)
+        rows = (amp_ledger_row *)ampi_grow(&ctx->host, rows, ctx->n_rows, &ctx->cap_rows, sizeof *rows);
+    if (rows) ctx->rows = rows;
+    blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
+    if (blocks) ctx->blocks = blocks;
+    AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
     AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
@@ -108,22 +105,22 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
         return st;
     }
     if (row == ctx->n_rows) {
-        memset(&ctx->rows[row], 0, sizeof ctx->rows[row]);
-        memcpy(ctx->rows[row].label, label, strlen(label));
+        memset(&rows[row], 0, sizeof rows[row]);
+        memcpy(rows[row].label, label, strlen(label));
         ctx->n_rows++;
     }
-    ampi_ledger_add(&ctx->rows[0], bytes);
-    ampi_ledger_add(&ctx->rows[row], bytes);
-    ctx->blocks[ctx->n_blocks].ptr = p;
-    ctx->blocks[ctx->n_blocks].bytes = bytes;
-    ctx->blocks[ctx->n_blocks].row = row;
-    ctx->n_blocks++;
+    ampi_ledger_add(&rows[0], bytes);
+    ampi_ledger_add(&rows[row], bytes);
+    blocks += ctx->n_blocks++;
+    blocks->ptr = p;
+    blocks->bytes = bytes;
+    blocks->row = row;
     *out = p;
     return AMP_OK;
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
+    AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
@@ -140,7 +137,7 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
         }
     return AMPI_INVALID("ptr was not given by amp_alloc of this context, or is freed already");
 }
-AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMP_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, free, (ctx, ptr)); }
 
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
     size_t i, n = 0;
@@ -160,7 +157,7 @@ static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t 
     return ctx->b->copy(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMP_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
@@ -168,19 +165,17 @@ static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, s
     return ctx->b->copy_async(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMP_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
     return ctx->b->zero(ctx, dst, bytes);
 }
-AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    AMP_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
-}
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
     AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->sync(ctx);
 }
-AMP_API amp_status amp_sync(amp_ctx *ctx) { AMP_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
+AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 

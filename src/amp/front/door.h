@@ -127,12 +127,16 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_give(ctx);
     return status;
 }
+/* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
+#define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+#define AMPI_VERB_OF(object, name, arguments) AMPI_VERB(AMPI_CTX(object), name, arguments)
+#define AMPI_CTX(object)                      ((object) ? (object)->ctx : NULL)
 /* The same for what returns nothing: it does nothing when it is refused. */
-#define AMPI_VOID_VERB(ctx, name, call) \
+#define AMPI_VOID_VERB(ctx, name, arguments) \
     do { \
         amp_ctx *in_ = (ctx); \
-        if (amp_verb_begin(in_, name AMPI_BUSY) != AMP_OK) return; \
-        call; \
+        if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
+        ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
     } while (0)
 
@@ -192,4 +196,19 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
         AMPI_CHECK(d, "desc is NULL"); \
         AMPI_REQUIRE( \
             !(d)->_begin && !(d)->_end, AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
+    } while (0)
+/* and of one whose desc may be NULL: then *d stays as it is */
+#define AMPI_TAKE_DESC(d, desc) \
+    do { \
+        if (!(desc)) break; \
+        AMPI_CHECK_DESC(desc); \
+        *(d) = *(desc); \
+    } while (0)
+/* and of one that makes an object from it */
+#define AMPI_CHECK_CREATE(out, version, size, d, desc) \
+    do { \
+        AMPI_CHECK(out, "out is NULL"); \
+        AMPI_REQUIRE( \
+            version == AMP_VERSION && size == sizeof *(d), AMP_ERR_VERSION, "header and implementation differ"); \
+        AMPI_TAKE_DESC(d, desc); \
     } while (0)

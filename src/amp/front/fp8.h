@@ -9,7 +9,6 @@ struct amp_fp8 {
     amp_fp8 *next;         /* in the context's list */
     amp_fp8_desc desc;     /* with its defaults filled in */
 };
-static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
 
 static amp_status ampi_fp8_format(amp_ctx *ctx, const char *name, amp_dtype *t, amp_dtype usual) {
     if (*t == AMP_AUTO) *t = usual;
@@ -32,8 +31,7 @@ static amp_status ampi_fp8_rule(amp_ctx *ctx, amp_fp8_desc *d) {
 /* Scales of 1, empty histories. */
 static amp_status ampi_fp8_fill(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
-    size_t bytes = f->desc.tensors * sizeof *f->states;
-    size_t i;
+    size_t bytes = f->desc.tensors * sizeof *f->states, i;
     amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
     amp_status st;
     AMPI_MEMORY(s);
@@ -64,12 +62,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     amp_fp8_desc d = AMP_ZERO;
     amp_fp8 *f;
     amp_status st;
-    AMPI_CHECK(out, "out is NULL");
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
-    }
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
     AMPI_TRY(ctx->b->may_wait(ctx));
@@ -90,7 +83,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
 AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_fp8_create", ampi_do_fp8_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, fp8_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
@@ -102,7 +95,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_free(&ctx->host, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), "amp_fp8_destroy", ampi_do_fp8_destroy(f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -115,16 +108,13 @@ static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
     amp_fp8_state s;
     AMPI_TRY(ampi_check_tensor(f, i));
     AMPI_CHECK(out, "out is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->copy(ctx, &s, f->states + i, sizeof s));
+    AMPI_TRY(ampi_do_copy(ctx, &s, f->states + i, sizeof s));
     out->scale = s.scale;
     out->amax = s.amax;
     out->largest = s.window;
     return AMP_OK;
 }
-AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    AMP_VERB(ampi_fp8_ctx(f), "amp_fp8_get", ampi_do_fp8_get(f, i, out));
-}
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) { AMPI_VERB_OF(f, fp8_get, (f, i, out)); }
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
     return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
 }
@@ -189,6 +179,6 @@ static amp_status ampi_do_quantize(
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    AMP_VERB(ampi_fp8_ctx(f), "amp_quantize", ampi_do_quantize(f, i, dst, dst_t, src, rows, cols, keep));
+    AMPI_VERB_OF(f, quantize, (f, i, dst, dst_t, src, rows, cols, keep));
 }
 

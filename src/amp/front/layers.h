@@ -524,6 +524,6 @@ static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc)
     return st;
 }
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMP_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
+    AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 

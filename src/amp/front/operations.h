@@ -176,7 +176,7 @@ static amp_status ampi_do_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op o
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    AMP_VERB(ctx, "amp_policy_edit", ampi_do_policy_edit(ctx, policy, op, c));
+    AMPI_VERB(ctx, policy_edit, (ctx, policy, op, c));
 }
 
 AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
@@ -226,6 +226,6 @@ static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const 
 }
 AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    AMP_VERB(ctx, "amp_policy_custom", ampi_do_policy_custom(ctx, policy, white, n_white, black, n_black, dtype));
+    AMPI_VERB(ctx, policy_custom, (ctx, policy, white, n_white, black, n_black, dtype));
 }
 

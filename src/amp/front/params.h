@@ -54,7 +54,6 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -116,13 +115,7 @@ static amp_status ampi_do_params_create(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     amp_params_desc d = AMP_ZERO;
     amp_params *p;
-    if (out) *out = NULL;
-    AMPI_CHECK(out, "out is NULL");
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
-    }
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_HAS(inspect);
     if (!d.label) d.label = "params";
     AMPI_CHECK(strlen(d.label) < sizeof p->label, "desc.label is longer than 23 characters");
@@ -141,7 +134,7 @@ static amp_status ampi_do_params_create(
 AMP_API amp_status amp_params_create_checked(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, params_create, (out, ctx, version, size, desc));
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
@@ -221,7 +214,7 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    void *list = p->params;
+    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -230,8 +223,9 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    if (!ampi_grow(host, &list, p->n, &p->cap, sizeof *p->params)) return AMP_ERR_NO_MEMORY;
-    p->params = (ampi_param *)list;
+    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
     return AMP_OK;
 }
 
@@ -260,9 +254,7 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     p->params[p->n++] = q;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
-}
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
@@ -278,7 +270,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -296,9 +288,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) {
-    AMPI_VOID_VERB(ampi_ctx_of(p), "amp_params_destroy", ampi_do_params_destroy(p));
-}
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -525,20 +515,22 @@ static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_c
     }
     return at;
 }
-static amp_status ampi_commit_tables(amp_params *p) {
+/* That list, of n chunks, goes to the backend. */
+static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n, uint64_t *elements) {
     amp_ctx *ctx = p->ctx;
-    size_t bytes = p->table.n_chunks * sizeof(amp_chunk);
-    uint64_t elements;
-    amp_chunk *chunks;
+    amp_chunk *chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
     amp_status st;
-    if (p->n == 0) return AMP_OK;
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
     AMPI_MEMORY(chunks);
-    (void)ampi_chunks_in_use(p, NULL, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
-    ampi_host_free(&ctx->host, chunks, bytes);
+    (void)ampi_chunks_in_use(p, used, chunks, elements);
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
     return st;
+}
+static amp_status ampi_commit_tables(amp_params *p) {
+    uint64_t elements;
+    if (p->n == 0) return AMP_OK;
+    AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
+    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -546,9 +538,7 @@ static uint64_t ampi_most_staged(const amp_params *p) {
     uint64_t most = 0;
     size_t i;
     for (i = 0; i < p->n; i++)
-        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) {
-            most = p->entries[i].count;
-        }
+        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
     return most;
 }
 static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
@@ -580,7 +570,7 @@ static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ampi_commit_entries(p));
-    AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
@@ -604,42 +594,36 @@ static amp_status ampi_do_params_commit(amp_params *p) {
     p->ctx->sets = p;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_commit(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
-}
+AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB_OF(p, params_commit, (p)); }
 
-static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
-    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
-}
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
-    return ampi_entry(p, i) ? p->entries[i] : none;
+    return p && p->committed && i < p->n ? p->entries[i] : none;
 }
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_model(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_model(&e);
 }
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_grad(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_grad(&e);
 }
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
+    const amp_param_entry e = amp_param_entry_get(p, i);
     amp_param view = AMP_ZERO;
-    const amp_param_entry *e = ampi_entry(p, i);
     size_t k;
     if (!p || i >= p->n) return view;
     view.name = p->params[i].name;
     view.rows = p->params[i].d.rows;
     view.cols = p->params[i].d.cols;
     view.count = p->params[i].d.count;
-    if (!e) return view;
-    view.model = ampi_entry_model(e);
-    view.grad = ampi_entry_grad(e);
-    view.master = ampi_entry_master(e);
-    view.low = ampi_entry_low(e);
-    view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
+    view.model = ampi_entry_model(&e);
+    view.grad = ampi_entry_grad(&e);
+    view.master = ampi_entry_master(&e);
+    view.low = ampi_entry_low(&e);
+    view.accum = ampi_entry_array(e.accum, AMP_F32, e.count);
     for (k = 0; k < AMP_MOMENTS; k++)
-        view.moment[k] = ampi_entry_moment(e, k);
+        view.moment[k] = ampi_entry_moment(&e, k);
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
@@ -665,7 +649,7 @@ static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) 
     return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
-    AMP_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
+    AMPI_VERB_OF(p, param_read, (p, i, dst));
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
@@ -676,7 +660,7 @@ static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src)
     return ampi_renew_model(ctx, &p->entries[i]);
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
-    AMP_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
+    AMPI_VERB_OF(p, param_write, (p, i, src));
 }
 
 static amp_status ampi_do_params_master_to_model(amp_params *p) {
@@ -689,9 +673,7 @@ static amp_status ampi_do_params_master_to_model(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_master_to_model(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
-}
+AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB_OF(p, params_master_to_model, (p)); }
 static amp_status ampi_do_params_model_to_master(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
@@ -705,9 +687,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
-}
+AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB_OF(p, params_model_to_master, (p)); }
 /* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
 static amp_status ampi_check_apart(amp_ctx *ctx, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
@@ -733,10 +713,9 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     AMPI_CHECK(n == p->n, "n is %llu, but the set has %llu parameters", AMPI_ULL(n), AMPI_ULL(p->n));
     AMPI_CHECK(!n || dst, "dst is NULL");
     for (i = 0; i < n; i++) { /* all of them before the first is written */
+        const amp_array g = amp_param_grad(p, i);
         snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-        if (dst[i].data)
-            AMPI_TRY(
-                ampi_check_map(ctx, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
+        if (dst[i].data) AMPI_TRY(ampi_check_map(ctx, name, dst[i], "its gradient", g, g.count));
         AMPI_TRY(ampi_check_apart(ctx, dst, i, p));
     }
     for (i = 0; i < n; i++)
@@ -744,7 +723,7 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
+    AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
@@ -755,38 +734,27 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_params *p) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
-}
+AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
-    amp_chunk *chunks;
     uint64_t elements;
     size_t i, n;
-    amp_status st;
     AMPI_TRY(ampi_check_params(ctx, p));
     if (p->n == 0) return AMP_OK;
     n = ampi_chunks_in_use(p, used, NULL, &elements);
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY(ctx->b->may_wait(ctx));
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
-    AMPI_MEMORY(chunks);
-    (void)ampi_chunks_in_use(p, used, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
-    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
-    AMPI_TRY(st);
+    AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
     for (i = 0; i < p->n; i++)
         p->params[i].unused = used && !used[i];
     return AMP_OK;
 }
-AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
-}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
@@ -798,6 +766,6 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     return ctx->b->set_record(ctx, p->record, p->mirror, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
-    AMP_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
+    AMPI_VERB_OF(p, params_set_steps, (p, steps));
 }
 

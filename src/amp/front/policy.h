@@ -338,10 +338,7 @@ static amp_status ampi_do_policy_init(
     ampi_override o = AMP_ZERO;
     AMPI_CHECK(policy, "policy is NULL");
     AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
-    if (overrides) {
-        AMPI_CHECK_DESC(overrides);
-        d = *overrides;
-    }
+    AMPI_TAKE_DESC(&d, overrides);
     o.p = &p;
     ampi_policy_level(&p, preset, ampi_is_half(d.low) ? d.low : AMP_AUTO);
     AMPI_TRY(ampi_override_all(ctx, &o, &d));
@@ -349,7 +346,7 @@ static amp_status ampi_do_policy_init(
 }
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    AMP_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
+    AMPI_VERB(ctx, policy_init, (ctx, policy, preset, overrides));
 }
 
 /* ---- overrides from text ---- */
@@ -409,7 +406,7 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    AMP_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
+    AMPI_VERB(ctx, policy_set, (ctx, policy, property, value));
 }
 
 /* ---- descs ---- */

@@ -294,26 +294,17 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     return st;
 }
 
-static amp_status ampi_do_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    return ampi_gemm_scoped(ctx, desc, &ampi_goal_run);
-}
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMP_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
-}
-static amp_status ampi_do_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    return ampi_gemm_scoped(ctx, desc, &ampi_goal_tune);
+    AMP_VERB(ctx, "amp_gemm", ampi_gemm_scoped(ctx, desc, &ampi_goal_run));
 }
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMP_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm_tune", ampi_gemm_scoped(ctx, desc, &ampi_goal_tune));
 }
 static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    ampi_goal goal;
+    const ampi_goal goal = {AMPI_EXPLAIN, text, bytes};
     amp_status st;
     char first;
     AMPI_CHECK(text && bytes, "text is NULL, or bytes is 0");
-    goal.kind = AMPI_EXPLAIN;
-    goal.text = text;
-    goal.bytes = bytes;
     first = text[0];
     text[0] = 0;
     st = ampi_gemm_scoped(ctx, desc, &goal);
@@ -321,6 +312,6 @@ static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
     return st;
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    AMP_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
+    AMPI_VERB(ctx, gemm_explain, (ctx, text, bytes, desc));
 }
 

@@ -18,7 +18,7 @@ static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const a
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    AMP_VERB(ctx, "amp_snapshot_take", ampi_do_snapshot_take(ctx, out, rng, scaler));
+    AMPI_VERB(ctx, snapshot_take, (ctx, out, rng, scaler));
 }
 
 /* is a scaler of the context still in this iteration? Their numbers are never used twice. */
@@ -49,26 +49,20 @@ static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_s
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    AMP_VERB(ctx, "amp_snapshot_begin", ampi_do_snapshot_begin(ctx, rng, snapshot));
+    AMPI_VERB(ctx, snapshot_begin, (ctx, rng, snapshot));
 }
 
 static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    amp_dropout_job j = AMP_ZERO;
+    amp_dropout_job j;
     AMPI_CHECK_DESC(desc);
     AMPI_CHECK(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, "desc.p is %g; it must be in [0, 1]",
         (double)desc->p);
-    j.count = desc->count;
-    j.x = desc->x;
-    j.y = desc->y;
+    j = *desc;
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
-    j.rng = desc->rng;
-    j.p = desc->p;
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
     return ctx->b->dropout(ctx, &j);
 }
-AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    AMP_VERB(ctx, "amp_dropout", ampi_do_dropout(ctx, desc));
-}
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
 

@@ -130,7 +130,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMP_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
+    AMPI_VERB_OF(p, report, (p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */
@@ -205,6 +205,6 @@ static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *na
 }
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (!w || !w->on) return AMP_OK;
-    AMP_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
+    AMPI_VERB(ctx, watch_array, (ctx, w, name, a));
 }
 

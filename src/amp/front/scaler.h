@@ -12,7 +12,6 @@ struct amp_scaler {
     float kept; /* the scale from before it was switched off; 0: none */
     int32_t _pad;
 };
-static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
@@ -52,42 +51,41 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_
     return AMP_OK;
 }
 
+static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state t;
+    memset(&t, 0, sizeof t);
+    t.scale = t.inverse = 1.0f;
+    d.mode = AMP_SCALER_OFF;
+    (void)ampi_scaler_rule(NULL, &t, &d);
+    t.hysteresis_tracker = t.hysteresis;
+    return t;
+}
+
 static amp_status ampi_do_scaler_create(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
+    amp_scaler_state state = ampi_off_state();
     amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state state;
     amp_scaler *s;
     amp_status st;
     void *mem;
-    AMPI_CHECK(out, "out is NULL");
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, AMP_ERR_VERSION, "header and implementation differ");
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF nothing else counts */
+        state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
+        AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
+        AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
+        state.hysteresis_tracker = state.hysteresis;
+        state.inverse = ampi_inverse(state.scale);
     }
-    memset(&state, 0, sizeof state);
-    state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
-    if (d.mode == AMP_SCALER_OFF) state.scale = 1.0f;
-    AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
-    if (d.mode == AMP_SCALER_OFF) {
-        amp_scaler_desc off = AMP_ZERO;
-        off.mode = AMP_SCALER_OFF;
-        d = off;
-    }
-    AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
-    state.hysteresis_tracker = state.hysteresis;
-    state.inverse = ampi_inverse(state.scale);
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
     AMPI_TRY(ctx->b->may_wait(ctx));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) {
-        st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
-        if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
-    }
+    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
+        (void)ampi_do_free(ctx, mem);
         ampi_host_free(&ctx->host, s, sizeof *s);
         return st;
     }
@@ -103,7 +101,7 @@ static amp_status ampi_do_scaler_create(
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
     if (out) *out = NULL;
-    AMP_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, scaler_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_scaler_destroy(amp_scaler *s) {
@@ -117,27 +115,14 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) {
-    AMPI_VOID_VERB(ampi_scaler_ctx(s), "amp_scaler_destroy", ampi_do_scaler_destroy(s));
-}
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 
-static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
-    amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state t;
-    memset(&t, 0, sizeof t);
-    t.scale = t.inverse = 1.0f;
-    d.mode = AMP_SCALER_OFF;
-    (void)ampi_scaler_rule(NULL, &t, &d);
-    t.hysteresis_tracker = t.hysteresis;
-    return t;
-}
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
         *out = ampi_off_state();
         return AMP_OK;
     }
-    AMPI_TRY(s->ctx->b->may_wait(s->ctx));
-    return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
+    return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
     return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
@@ -169,7 +154,7 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     off.hysteresis_tracker = 1;
     if (!s && out) *out = off;
     if (!s) return out ? AMP_OK : AMP_ERR_INVALID_ARG;
-    AMP_VERB(s->ctx, "amp_scaler_get", ampi_do_scaler_get(s, out));
+    AMPI_VERB(s->ctx, scaler_get, (s, out));
 }
 
 static void ampi_next_iteration(amp_scaler *s) {
@@ -220,7 +205,7 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
 }
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
     if (!s) return AMP_OK;
-    AMP_VERB(s->ctx, "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
+    AMPI_VERB(s->ctx, scaler_set_scale, (s, scale));
 }
 
 static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
@@ -250,7 +235,7 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    AMP_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
+    AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
 /* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
@@ -278,7 +263,7 @@ static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc 
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    AMP_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
+    AMPI_VERB_OF(s, scaler_configure, (s, desc));
 }
 
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
@@ -333,7 +318,7 @@ static amp_status ampi_do_unscale(
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
     if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
-    AMP_VERB(s->ctx, "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
+    AMPI_VERB(s->ctx, unscale, (s, dst, report, grads, n));
 }
 
 static amp_status ampi_do_scaler_update(amp_scaler *s) {
@@ -347,6 +332,6 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
     if (!s) return AMP_OK;
-    AMP_VERB(s->ctx, "amp_scaler_update", ampi_do_scaler_update(s));
+    AMPI_VERB(s->ctx, scaler_update, (s));
 }
 

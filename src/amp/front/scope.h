@@ -21,6 +21,11 @@ typedef struct ampi_cached {
     uint32_t valid;
 } ampi_cached;
 
+typedef struct ampi_arenas {
+    void **list;
+    size_t n, cap;
+} ampi_arenas;
+
 struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
     size_t depth;
@@ -35,24 +40,23 @@ struct ampi_scope {
     int32_t fixed;    /* 1: the arena has the size that amp_autocast_desc.arena says, and does not grow */
     int32_t captured; /* a captured graph uses this arena: it may not serve other scopes */
     int32_t _pad;
-    void **outgrown; /* arenas that became too small in this scope, with copies that still count */
-    size_t n_outgrown, cap_outgrown;
-    void **retired; /* arenas of captured graphs; freed with the context */
-    size_t n_retired, cap_retired;
+    ampi_arenas outgrown; /* that became too small in this scope, with copies that still count */
+    ampi_arenas retired;  /* of captured graphs; freed with the context */
     amp_autocast_info info;
 };
 
+static void ampi_free_arenas(amp_ctx *ctx, ampi_arenas *a) {
+    while (a->n)
+        (void)ampi_do_free(ctx, a->list[--a->n]);
+}
 static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    size_t i;
     if (!s) return;
-    for (i = 0; i < s->n_retired; i++)
-        (void)ampi_do_free(ctx, s->retired[i]);
-    for (i = 0; i < s->n_outgrown; i++)
-        (void)ampi_do_free(ctx, s->outgrown[i]);
-    ampi_host_free(&ctx->host, s->outgrown, s->cap_outgrown * sizeof *s->outgrown);
+    ampi_free_arenas(ctx, &s->retired);
+    ampi_free_arenas(ctx, &s->outgrown);
     (void)ampi_do_free(ctx, s->arena);
-    ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
+    ampi_host_free(&ctx->host, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
+    ampi_host_free(&ctx->host, s->retired.list, s->retired.cap * sizeof *s->retired.list);
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     ampi_host_free(&ctx->host, s, sizeof *s);
     ctx->scope = NULL;
@@ -100,8 +104,9 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
     }
 }
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
-    AMPI_VOID_VERB(ctx, "amp_autocast_invalidate", ampi_stale(ctx, NULL, data));
+    AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
 }
 
 /* ---- the scope: opening and closing regions ---- */
@@ -138,16 +143,13 @@ static amp_status ampi_scope_entries(amp_ctx *ctx, size_t entries) {
 /* The arena goes to a list: that of outgrown ones, or that of those which graphs use. */
 static amp_status ampi_scope_put_away(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    void *list = s->captured ? s->retired : s->outgrown;
-    size_t *n = s->captured ? &s->n_retired : &s->n_outgrown;
-    size_t *cap = s->captured ? &s->cap_retired : &s->cap_outgrown;
+    ampi_arenas *to = s->captured ? &s->retired : &s->outgrown;
+    void **list;
     if (!s->arena) return AMP_OK;
-    AMPI_REQUIRE(ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), AMP_ERR_NO_MEMORY, "no host memory");
-    if (s->captured)
-        s->retired = (void **)list;
-    else
-        s->outgrown = (void **)list;
-    ((void **)list)[(*n)++] = s->arena;
+    list = (void **)ampi_grow(&ctx->host, to->list, to->n, &to->cap, sizeof *list);
+    AMPI_MEMORY(list);
+    to->list = list;
+    list[to->n++] = s->arena;
     s->arena = NULL;
     s->bytes = s->low = s->high = 0;
     s->captured = 0;
@@ -172,7 +174,7 @@ static amp_status ampi_scope_new_arena(amp_ctx *ctx, size_t bytes) {
    without need. In a capture what is there will do. */
 static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    int grown = s->n_outgrown != 0, replace = s->captured && bytes;
+    int grown = s->outgrown.n != 0, replace = s->captured && bytes;
     int capturing = ampi_capture_id(ctx) != 0;
     if (bytes <= s->bytes && (capturing || (!grown && !replace))) return AMP_OK;
     AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
@@ -181,9 +183,8 @@ static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     AMPI_TRY(ctx->b->may_wait(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
     if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
-    if (s->n_outgrown) AMPI_TRY(ctx->b->sync(ctx));
-    while (s->n_outgrown)
-        (void)ampi_do_free(ctx, s->outgrown[--s->n_outgrown]);
+    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
 static amp_status ampi_scope_outermost(amp_ctx *ctx, const amp_autocast_desc *d, int enabled) {
@@ -229,10 +230,7 @@ static amp_status ampi_check_autocast(amp_ctx *ctx, const amp_autocast_desc *d) 
 static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (desc) {
-        AMPI_CHECK_DESC(desc);
-        d = *desc;
-    }
+    AMPI_TAKE_DESC(&d, desc);
     AMPI_TRY(ampi_check_autocast(ctx, &d));
     r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
@@ -248,12 +246,11 @@ static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *
     return ampi_region_open(ctx, &d, &r);
 }
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    AMP_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
+    AMPI_VERB(ctx, autocast_begin, (ctx, desc));
 }
 
 static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
-    ampi_scope *s;
-    s = ctx->scope;
+    ampi_scope *s = ctx->scope;
     AMPI_STAGE(s && s->depth, "no region is open");
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
@@ -262,19 +259,16 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     }
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMP_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_end, (ctx)); }
 
 static amp_status ampi_do_autocast_release(amp_ctx *ctx) {
     if (!ctx->scope) return AMP_OK;
     AMPI_STAGE(ctx->scope->depth == 0, "%llu regions are open", AMPI_ULL(ctx->scope->depth));
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->sync(ctx));
+    AMPI_TRY(ampi_do_sync(ctx));
     ampi_scope_destroy(ctx);
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
-    AMP_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
-}
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_release, (ctx)); }
 
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
     amp_autocast_info info = AMP_ZERO;
@@ -502,6 +496,6 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     return AMP_OK;
 }
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    AMP_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
+    AMPI_VERB(ctx, autocast_input, (ctx, out, op, in, n));
 }
 

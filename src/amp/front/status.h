@@ -60,16 +60,15 @@ static int ampi_product(size_t *out, size_t a, size_t b) {              /* 0 whe
     *out = a * b;
     return 1;
 }
-/* room for one more element of `size` bytes in an array that doubles */
-static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap, size_t size) {
+/* The array, which doubles, with room for one more element of `size` bytes; NULL: no memory, and it is as it was. */
+static void *ampi_grow(const amp_allocator *a, void *array, size_t n, size_t *cap, size_t size) {
     size_t to = *cap ? *cap * 2 : 8, bytes;
     void *p;
-    if (n < *cap) return 1;
-    if (!ampi_product(&bytes, to, size) || !(p = ampi_host_alloc(a, bytes))) return 0;
-    if (n) memcpy(p, *array, n * size);
-    ampi_host_free(a, *array, *cap * size);
-    *array = p;
+    if (n < *cap) return array;
+    if (!ampi_product(&bytes, to, size) || !(p = ampi_host_alloc(a, bytes))) return NULL;
+    if (n) memcpy(p, array, n * size);
+    ampi_host_free(a, array, *cap * size);
     *cap = to;
-    return 1;
+    return p;
 }
 

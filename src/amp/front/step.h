@@ -387,7 +387,7 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
 /* AMP_VERB, but that a hook may have cost it the context */
 static amp_status ampi_step_verb(
     const char *verb, const char *returned, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call call) {
-    amp_status st = amp_verb_begin(ampi_ctx_of(p), verb);
+    amp_status st = amp_verb_begin(AMPI_CTX(p), verb);
     if (st != AMP_OK) return st;
     call.returned = returned;
     st = ampi_step(p, s, d, &call);
@@ -434,7 +434,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     return AMP_OK;
 }
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    AMP_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
+    AMPI_VERB_OF(p, apply, (p, i, u, with_rates));
 }
 
 static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
@@ -458,7 +458,7 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     return AMP_OK;
 }
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    AMP_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
+    AMPI_VERB_OF(p, accumulate, (p, s, keep_going));
 }
 static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     amp_ctx *ctx = p->ctx;
@@ -468,19 +468,17 @@ static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     p->holds = 1;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
-    AMP_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
-}
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) { AMPI_VERB_OF(p, window_begin, (p, s)); }
 static amp_status ampi_do_window_end(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     p->holds = 0;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_params *p) { AMP_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
+AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB_OF(p, window_end, (p)); }
 
 static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
+    amp_ctx *ctx = p ? p->ctx : AMPI_CTX(s);
     const ampi_rule *rule;
     amp_inspect_job job;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
@@ -494,7 +492,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    AMP_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+    AMPI_VERB(p ? p->ctx : AMPI_CTX(s), scaler_unscale, (s, p));
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
@@ -515,7 +513,7 @@ static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) 
     return AMP_OK;
 }
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    AMP_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
+    AMPI_VERB_OF(p, grad_norm, (p, s, norm));
 }
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     amp_ctx *ctx = p->ctx;
@@ -539,7 +537,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    AMP_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
+    AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
 }
 static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
@@ -547,9 +545,7 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     AMPI_CHECK(out, "out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
-AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
-    AMP_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
-}
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 

@@ -63,11 +63,11 @@ AMP_API void amp_params_destroy(amp_params *p);
 typedef struct amp_param { /* arrays have count elements; data NULL: the layout has no such array */
     const char *name;      /* valid as long as the set */
     size_t rows, cols, count;
-    amp_array model;     /* what products read */
-    amp_array grad;      /* see amp_params_desc.grad */
-    amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
-    amp_array accum;     /* FP32 accumulators */
+    amp_array model;               /* what products read */
+    amp_array grad;                /* see amp_params_desc.grad */
+    amp_array master;              /* FP32 weights; an FP32 model copy is the same array */
+    amp_array low;                 /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array accum;               /* FP32 accumulators */
     amp_array moment[AMP_MOMENTS]; /* momentum or first moment, second moment */
 } amp_param;
 

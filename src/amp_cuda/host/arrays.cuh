@@ -24,7 +24,7 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     ampi_k_cast_args a;
     AMPI_TRY(ampi_cu_here(c));
     if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
-    if (dst.dtype == src.dtype) return ampi_cu_move(c, dst.data, src.data, n * amp_dtype_size(dst.dtype));
+    if (dst.dtype == src.dtype) return ampi_cu_copy_async(ctx, dst.data, src.data, n * amp_dtype_size(dst.dtype));
     memset(&a, 0, sizeof a);
     a.dst = dst.data;
     a.src = src.data;
@@ -38,8 +38,7 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
-    return ampi_cu_launch(
-        c, ampi_cu_grid_of(c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
+    return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
 
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
@@ -81,11 +80,11 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
     memset(&list, 0, sizeof list);
     AMPI_TRY(ampi_cu_here(c));
-    if (host) AMPI_TRY(ampi_cu_clear(c, sums, sizeof *sums));
+    if (host) AMPI_TRY(ampi_cu_zero(ctx, sums, sizeof *sums));
     while (ampi_cu_list(&list, dst, arrays, n, &next))
-        AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums));
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_finite, list, unscale, sums));
     if (!host) return AMP_OK;
-    AMPI_TRY(ampi_cu_read_scratch(c, &c->mirror->finite, sums, sizeof *sums));
+    AMPI_TRY(ampi_cu_copy(ctx, &c->mirror->finite, sums, sizeof *sums));
     ampi_cu_finite_report(&c->mirror->finite, arrays, host);
     return AMP_OK;
 }
@@ -96,10 +95,10 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     size_t next = 0;
     ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
     memset(&list, 0, sizeof list);
-    AMPI_TRY(ampi_cu_clear(c, counted, sizeof *counted));
+    AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
     while (ampi_cu_list(&list, NULL, arrays, n, &next))
-        AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted));
-    AMPI_TRY(ampi_cu_read_scratch(c, m, counted, sizeof *counted));
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_histogram, list, counted));
+    AMPI_TRY(ampi_cu_copy(ctx, m, counted, sizeof *counted));
     memset(host, 0, sizeof *host);
     host->total = m->bins[0];
     host->zero = m->bins[1];
@@ -110,9 +109,9 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     return AMP_OK;
 }
 
-/* Rows of this many elements, one after another, may be taken by 8. */
-static int ampi_cu_rows_wide(const amp_array *x, size_t cols) {
-    return !x->data || (cols % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
+/* Is every multiple of `step` elements aligned for 8 at a time? */
+static int ampi_cu_wide(const amp_array *x, size_t step) {
+    return !x->data || (step % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
 }
 static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j, uint32_t write, uint32_t see) {
     const int turn = write && j->dst_t.data != NULL;
@@ -123,14 +122,14 @@ static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j,
     a.job = *j;
     a.write = write;
     a.see = see;
-    a.wide = ampi_cu_rows_wide(&j->src, cols) && ampi_cu_rows_wide(&j->dst, cols);
-    a.wide_t = ampi_cu_rows_wide(&j->dst_t, j->rows);
+    a.wide = ampi_cu_wide(&j->src, cols) && ampi_cu_wide(&j->dst, cols);
+    a.wide_t = ampi_cu_wide(&j->dst_t, j->rows);
     if (turn) {
         tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
-        return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
+        return ampi_cu_share(c, tiles, ampi_k_quantize_turn, a);
     }
     tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_quantize, tiles), ampi_k_quantize, a);
+    return ampi_cu_share(c, tiles, ampi_k_quantize, a);
 }
 /* Current scaling reads the tensor twice, in two launches. */
 static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {

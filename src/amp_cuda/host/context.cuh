@@ -63,7 +63,7 @@ typedef struct ampi_cuda {
     void *workspace, *bias;
     uint64_t l2;                       /* bytes of its cache */
     size_t workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
-    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
+    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host, where what was found is read */
     amp_allocator allocator, host;
     amp_cuda_error error;
     struct {
@@ -125,13 +125,20 @@ static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
     return AMP_ERR_CUDA;
 }
 
-static amp_status ampi_cu_fail(ampi_cuda *c, const char *call, cudaError_t e) {
-    amp_status s = ampi_cu_kind(e, c->stream);
-    c->error.code = (int32_t)e;
-    c->error.library = AMP_CUDA_RUNTIME;
+static void ampi_cu_remember(ampi_cuda *c, amp_status s, const char *call, amp_cuda_library library, int code) {
+    c->error.code = code;
+    c->error.library = library;
     c->error.call = call;
     if (s == AMP_ERR_DEAD) c->dead = 1;
+}
+static amp_status ampi_cu_fail(ampi_cuda *c, const char *call, cudaError_t e) {
+    amp_status s = ampi_cu_kind(e, c->stream);
+    ampi_cu_remember(c, s, call, AMP_CUDA_RUNTIME, (int)e);
     return amp_fail(c->ctx, s, "%s: %s (%s)", call, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+/* What a call of the runtime has returned, as a status. */
+static amp_status ampi_cu_did(ampi_cuda *c, const char *call, cudaError_t e) {
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, call, e);
 }
 
 static const char *ampi_cu_cublas_name(cublasStatus_t e) {
@@ -148,28 +155,25 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
-static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
-    amp_status s = e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
     cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    c->error.code = (int32_t)e;
-    c->error.library = AMP_CUDA_CUBLASLT;
-    c->error.call = call;
-    if (s == AMP_ERR_DEAD) c->dead = 1;
+    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) return AMP_ERR_DEAD;
+    return e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+}
+static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
+    amp_status s = ampi_cu_cublas_kind(c, e);
+    ampi_cu_remember(c, s, call, AMP_CUDA_CUBLASLT, (int)e);
     return amp_fail(c->ctx, s, "%s: %s (%d)", call, ampi_cu_cublas_name(e), (int)e);
 }
 
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
 static amp_status ampi_cu_here(ampi_cuda *c) {
-    cudaError_t e;
     if (c->dead)
         return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
     if (c->here) return AMP_OK;
-    e = cudaGetDevice(&c->back);
-    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaGetDevice", e);
-    c->away = c->back != c->device;
-    if (c->away) e = cudaSetDevice(c->device);
-    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
+    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back)));
+    c->away = c->back != c->device; /* if the next call fails, ampi_cu_leave follows, too */
+    if (c->away) AMPI_TRY(ampi_cu_did(c, "cudaSetDevice", cudaSetDevice(c->device)));
     c->here = 1;
     return AMP_OK;
 }
@@ -195,14 +199,12 @@ static amp_status ampi_cu_capture(ampi_cuda *c, int *capturing) {
         st = cudaStreamCaptureStatusActive;
     }
     *capturing = st != cudaStreamCaptureStatusNone;
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaStreamIsCapturing", e);
+    return ampi_cu_did(c, "cudaStreamIsCapturing", e);
 }
 
 static amp_status ampi_cu_wait(ampi_cuda *c) {
-    cudaError_t e;
     AMPI_TRY(ampi_cu_here(c));
-    e = cudaStreamSynchronize(c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaStreamSynchronize", e);
+    return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
 /* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
@@ -220,13 +222,12 @@ static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
 template <class... P, class... A>
 static amp_status ampi_cu_launch(ampi_cuda *c, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
-    cudaError_t e;
     AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
     config.blockDim = dim3(AMP_BLOCK);
     config.stream = c->stream;
-    e = cudaLaunchKernelEx(&config, kernel, args...);
-    return e == cudaSuccess ? ampi_cu_launched(c, "cudaLaunchKernelEx") : ampi_cu_fail(c, "cudaLaunchKernelEx", e);
+    AMPI_TRY(ampi_cu_did(c, "cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, args...)));
+    return ampi_cu_launched(c, "cudaLaunchKernelEx");
 }
 
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
@@ -238,11 +239,16 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
    made. */
-template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
+static unsigned ampi_cu_grid_of(const ampi_cuda *c, const void *kernel, uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
-        if (c->resident[i].kernel == (const void *)kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
+        if (c->resident[i].kernel == kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
     return ampi_cu_grid(c, work);
+}
+/* One of them, on so many units. */
+template <class... P, class... A>
+static amp_status ampi_cu_share(ampi_cuda *c, uint64_t work, void (*kernel)(P...), A... args) {
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, (const void *)kernel, work), kernel, args...);
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
@@ -351,34 +357,20 @@ static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
     }
 }
 
-static amp_status ampi_cu_move(ampi_cuda *c, void *dst, const void *src, size_t bytes) {
-    cudaError_t e;
-    AMPI_TRY(ampi_cu_here(c));
-    e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaMemcpyAsync", e);
-}
 static amp_status ampi_cu_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    return ampi_cu_move(ampi_cu_self(ctx), dst, src, bytes);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemcpyAsync", cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, c->stream));
 }
 static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_TRY(ampi_cu_copy_async(ctx, dst, src, bytes));
     return ampi_cu_wait(ampi_cu_self(ctx));
 }
 
-static amp_status ampi_cu_clear(ampi_cuda *c, void *dst, size_t bytes) {
-    cudaError_t e;
-    AMPI_TRY(ampi_cu_here(c));
-    e = cudaMemsetAsync(dst, 0, bytes, c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, "cudaMemsetAsync", e);
-}
 static amp_status ampi_cu_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    return ampi_cu_clear(ampi_cu_self(ctx), dst, bytes);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemsetAsync", cudaMemsetAsync(dst, 0, bytes, c->stream));
 }
 static amp_status ampi_cu_sync(amp_ctx *ctx) { return ampi_cu_wait(ampi_cu_self(ctx)); }
-
-/* One member of the scratch block to its place in the page-locked mirror, and wait. */
-static amp_status ampi_cu_read_scratch(ampi_cuda *c, void *mirror, const void *scratch, size_t bytes) {
-    AMPI_TRY(ampi_cu_move(c, mirror, scratch, bytes));
-    return ampi_cu_wait(c);
-}
 

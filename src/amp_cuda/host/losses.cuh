@@ -24,7 +24,7 @@ static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
     unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
     if (!d->sum) {
-        AMPI_TRY(ampi_cu_clear(c, counted, sizeof *counted));
+        AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
         AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
     }
     AMPI_TRY(ampi_cu_xent_launch(c, d, rows));

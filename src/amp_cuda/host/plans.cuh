@@ -2,9 +2,8 @@
    tests: tests/cuda_verbs.cpp, tests/test_products.c, tests/test_product_table.c ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
-static int ampi_cu_in_place(const amp_gemm_job *p) {
-    return p->c.data == p->d.data || !p->c.data;
-} /* C is D, or not read */
+/* C is D, or not read. */
+static int ampi_cu_in_place(const amp_gemm_job *p) { return p->c.data == p->d.data || !p->c.data; }
 static cudaDataType ampi_cu_type(amp_dtype t) {
     switch (t) {
     case AMP_F32: return CUDA_R_32F;
@@ -127,7 +126,6 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     size_t a_rows = p->trans_b ? p->k : p->n, a_cols = p->k + p->n - a_rows;
     size_t b_rows = p->trans_a ? p->m : p->k, b_cols = p->m + p->k - b_rows;
     cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
-    int here = ampi_cu_in_place(p);
     amp_dtype type_c = ampi_cu_f8(p->d.dtype) ? ampi_cu_bias_type(p) : p->d.dtype;
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
@@ -143,7 +141,7 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
     ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
-    if (here)
+    if (ampi_cu_in_place(p))
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
     else
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
@@ -447,15 +445,8 @@ static amp_status ampi_cu_scalars_of(
 }
 /* The bias in the dtype that cuBLASLt wants. */
 static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
-    ampi_k_cast_args a;
-    memset(&a, 0, sizeof a);
-    a.dst = c->bias;
-    a.src = p->bias.data;
-    a.dst_type = ampi_cu_bias_type(p);
-    a.src_type = p->bias.dtype;
-    a.n = p->n;
-    ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
-    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+    const amp_cast_desc nearest = AMP_ZERO;
+    return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
 static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
@@ -480,7 +471,7 @@ static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi
 
 static amp_status ampi_cu_run(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int refused = 0;
-    if (p->amax_d) AMPI_TRY(ampi_cu_clear(c, p->amax_d, sizeof *p->amax_d));
+    if (p->amax_d) AMPI_TRY(ampi_cu_zero(c->ctx, p->amax_d, sizeof *p->amax_d));
     if (plan->lt) AMPI_TRY(ampi_cu_run_lt(c, p, plan, &refused));
     if (refused) { /* not again */
         plan->lt = plan->after = plan->convert = 0;

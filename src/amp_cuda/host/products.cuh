@@ -1,12 +1,6 @@
 /* ==== >>cuda-products ================================================================================================
    tests: tests/test_products.c, tests/test_product_table.c */
 
-/* Is every multiple of `step` elements aligned for 8 at a time? */
-static int ampi_cu_wide(const amp_array *x, size_t step) {
-    uintptr_t bytes = amp_dtype_size(x->dtype) == 1u ? 8u : 16u;
-    if (!x->data) return 1;
-    return (uintptr_t)x->data % bytes == 0 && step % 8u == 0;
-}
 static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_bias) {
     size_t step = p->ldd; /* bits of every distance between rows */
     int wide;
@@ -31,12 +25,12 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
 }
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
-    if (a->alike && !a->wide)
-        return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_bias_grad<1>, blocks), ampi_k_bias_grad<1>, *a);
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_bias_grad<0>, blocks), ampi_k_bias_grad<0>, *a);
+    if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
+    return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
 }
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
-static amp_status ampi_cu_bias(ampi_cuda *c, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_bias_args a;
     uint64_t room;
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
@@ -59,9 +53,6 @@ static amp_status ampi_cu_bias(ampi_cuda *c, const amp_bias_grad_job *j) {
     }
     return AMP_OK;
 }
-static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
-    return ampi_cu_bias(ampi_cu_self(ctx), job);
-}
 /* The column sums of a product's d, where its plan did not make them. */
 static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     amp_bias_grad_job j;
@@ -71,6 +62,6 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     j.rows = p->m;
     j.cols = p->n;
     j.dbias = p->dbias;
-    return ampi_cu_bias(c, &j);
+    return ampi_cu_bias_grad(c->ctx, &j);
 }
 

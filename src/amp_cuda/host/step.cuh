@@ -9,8 +9,8 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->table);
-    unsigned grid = ampi_cu_grid_of(c, ampi_k_sum_gradients, (uint64_t)job->table.n_chunks * cuts);
-    return ampi_cu_launch(c, grid, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
+    uint64_t pieces = (uint64_t)job->table.n_chunks * cuts;
+    return ampi_cu_share(c, pieces, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
@@ -19,18 +19,17 @@ static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
-    unsigned grid = ampi_cu_grid_of(c, ampi_k_inspect, (uint64_t)job->sum.table.n_chunks * cuts);
-    return ampi_cu_launch(c, grid, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
+    uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
+    return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
 static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     ampi_cuda *c = ampi_cu_self(ctx);
     void *p = NULL;
-    cudaError_t e;
+    const unsigned how = cudaHostAllocMapped | cudaHostAllocPortable;
     *out = NULL;
     AMPI_TRY(ampi_cu_here(c));
-    e = cudaHostAlloc(&p, sizeof(amp_step_mirror), cudaHostAllocMapped | cudaHostAllocPortable);
-    if (e != cudaSuccess) return ampi_cu_fail(c, "cudaHostAlloc", e);
+    AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
     memset(p, 0, sizeof(amp_step_mirror));
     *out = (amp_step_mirror *)p;
     return AMP_OK;
@@ -90,32 +89,28 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_cuts(c, &job->table);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-#define AMPI_CU_UPDATE(kernel) return ampi_cu_launch(c, ampi_cu_grid_of(c, kernel, pieces), kernel, *job, cuts)
 #define AMP_X(kind_, rule, moments) \
-    if (job->kind == kind_ && !job->count) AMPI_CU_UPDATE(ampi_k_update<kind_>); \
-    if (job->kind == kind_ && job->count) AMPI_CU_UPDATE(ampi_k_count_update<kind_>);
+    if (job->kind == kind_ && !job->count) return ampi_cu_share(c, pieces, ampi_k_update<kind_>, *job, cuts); \
+    if (job->kind == kind_ && job->count) return ampi_cu_share(c, pieces, ampi_k_count_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
-#undef AMPI_CU_UPDATE
     return AMP_OK;
 }
 static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
-    if (job->count) return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_count_apply, pieces), ampi_k_count_apply, *job);
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_apply, pieces), ampi_k_apply, *job);
+    if (job->count) return ampi_cu_share(c, pieces, ampi_k_count_apply, *job);
+    return ampi_cu_share(c, pieces, ampi_k_apply, *job);
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_cuts(c, &job->table);
-    uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_add, pieces), ampi_k_add, *job, cuts);
+    return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_add, *job, cuts);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_cuts(c, &job->table);
-    uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, ampi_k_clip, pieces), ampi_k_clip, *job, cuts);
+    return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_clip, *job, cuts);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
     return ampi_cu_launch(ampi_cu_self(ctx), 1, ampi_k_next_scale, state);

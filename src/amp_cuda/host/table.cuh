@@ -45,19 +45,18 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.leave = ampi_cu_leave;
     b.copy_async = ampi_cu_copy_async;
     b.may_wait = ampi_cu_may_wait;
+    b.mirror_create = ampi_cu_mirror_create;
+    b.mirror_destroy = ampi_cu_mirror_destroy;
     b.gemm_tune = ampi_cu_gemm_tune;
     b.capture_id = ampi_cu_capture_id;
     return b;
 }
 
 /* Before a context exists, a failure can only go to the logger. */
-static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *text) {
+static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
+    char text[160];
+    snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
     if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
-}
-static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, const char *call, const char *name) {
-    char text[160];
-    snprintf(text, sizeof text, "amp_cuda_create: %s: %s", call, name);
-    return ampi_cu_refuse(d, s, text);
 }
 

@@ -28,17 +28,15 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
         return amp_fail(
             c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
-    for (i = 0; i < 2u; i++) {
-        e = cudaEventCreate(&t->event[i]);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventCreate", e);
-    }
+    for (i = 0; i < 2u; i++)
+        AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
     t->p.d.data = t->own[0];
     if (t->own[1]) t->p.aux.data = t->own[1];
     if (t->own[2]) t->p.dbias.data = t->own[2];
     if (t->own[3]) t->p.amax_d = (float *)t->own[3];
     if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_clear(c, t->p.d.data, t->bytes[0]);
+    return ampi_cu_zero(c->ctx, t->p.d.data, t->bytes[0]);
 }
 static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
@@ -61,23 +59,20 @@ static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
 }
 /* The median time of a plan, in ms; < 0 if it does not run. */
 static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+    const cudaEvent_t begin = tuning->event[0], end = tuning->event[1];
     float t[AMPI_CU_ROUNDS];
     uint32_t i;
     *ms = -1.0f;
     for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
         int refused = 0;
         amp_status s;
-        cudaError_t e = cudaEventRecord(tuning->event[0], c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventRecord", e);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(begin, c->stream)));
         s = ampi_cu_run_lt(c, &tuning->p, plan, &refused);
         if (s == AMP_OK && !refused) s = ampi_cu_column_sums(c, &tuning->p, plan);
         if (s != AMP_OK || refused) return s;
-        e = cudaEventRecord(tuning->event[1], c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventRecord", e);
-        e = cudaEventSynchronize(tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventSynchronize", e);
-        if (i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(c, "cudaEventElapsedTime", e);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(end, c->stream)));
+        AMPI_TRY(ampi_cu_did(c, "cudaEventSynchronize", cudaEventSynchronize(end)));
+        if (i) AMPI_TRY(ampi_cu_did(c, "cudaEventElapsedTime", cudaEventElapsedTime(&t[i - 1u], begin, end)));
     }
     *ms = ampi_cu_median(t);
     return AMP_OK;
