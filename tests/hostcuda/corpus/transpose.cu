@@ -35,7 +35,8 @@ int main(int argc, char **argv) {
     transpose<<<dim3((w + TILE_DIM - 1) / TILE_DIM, (h + TILE_DIM - 1) / TILE_DIM), dim3(TILE_DIM, BLOCK_ROWS)>>>(
         b, a, w, h);
     cudaOccupancyMaxPotentialBlockSize(&grid, &block, scale, 0, 128);
-    scale < <<grid<4 ? grid : 4, block>>>(b, n, 2.0f);
+    const int blocks = grid < 4 ? grid : 4;
+    scale<<<blocks, block>>>(b, n, 2.0f);
     cudaMemcpy(&out[0], b, n * sizeof *b, cudaMemcpyDeviceToHost);
     for (int y = 0; y < h; y++)
         for (int x = 0; x < w; x++)
