@@ -49,7 +49,8 @@ typedef struct amp_backend {
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* or NULL, as the next one: no mirrors */
+    /* mirrors of records, all four, or NULL: a record is copied */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */

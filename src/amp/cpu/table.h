@@ -33,8 +33,6 @@ static amp_backend ampi_cpu_table(void) {
     b.update = ampi_cpu_update;
     b.apply = ampi_cpu_apply;
     b.add = ampi_cpu_add;
-    b.poll = ampi_cpu_poll;
-    b.set_record = ampi_cpu_set_record;
     b.clip = ampi_cpu_clip;
     b.next_scale = ampi_cpu_next_scale;
     b.gemm = ampi_cpu_gemm;
@@ -112,8 +110,8 @@ static amp_status ampi_cpu_threads(ampi_cpu *c, const amp_cpu_desc *d) {
         if (c->work || d->threads || c->rooms == 1) break;
     }
     if (!c->work) return AMP_ERR_NO_MEMORY;
+    c->threads = 1;
     ampi_pool_start(c);
-    c->threads = ampi_pool_size(c);
     snprintf(
         c->name, sizeof c->name, AMPI_CPU_KIND "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
     return AMP_OK;
