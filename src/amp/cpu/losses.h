@@ -74,7 +74,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
         full = ampi_full_vectors(k, n);
         k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
         memset(x + n, 0, (full - n) * sizeof *x);
-        *top = k->top(x, n, AMP_XENT_LEAST);
+        *top = k->largest(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
@@ -94,7 +94,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
         if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
-        k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
