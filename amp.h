@@ -1651,7 +1651,7 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 
 #define AMPI_PASS_MATH   1 /* exp and the activations */
 #define AMPI_PASS_UPDATE 2 /* the optimizers */
-#define AMPI_PASS_X86    3 /* operations that differ in a suffix only */
+#define AMPI_PASS_ALIKE  3 /* operations that all paths of vectors spell alike */
 #define AMPI_PASS_SCALAR 4 /* loops over arrays, one float at a time */
 #define AMPI_PASS_VECTOR 5 /* all of it but the operations, for vectors */
 
@@ -1694,6 +1694,8 @@ AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return
 #define AMPI_PASS    AMPI_PASS_MATH
 #include AMP_SELF
 #undef AMPI_F
+
+/* ampi_scalar_exp_scaled is AMPI_F(exp_scaled) at >>lanes: search F(exp_scaled). So are its like below. */
 
 /* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
    0, NaN gives NaN. */
@@ -2531,6 +2533,7 @@ AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
 #include AMP_SELF
 #undef AMPI_F
 
+/* ampi_scalar_update_one and its like are AMPI_F(update_one) ... at >>lanes: search F(update_one). */
 /* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; what the kind has no moment
    array for stays as it is. Returns what was subtracted from the weight: its update. */
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }
@@ -9157,7 +9160,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
    Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So
    each piece of arithmetic exists once, for floats, and every dtype works with every verb. The loops are written once
    too, at >>lanes, and compiled for each SIMD path: scalar, sse2, avx2, avx512, neon. Kernels may assume the default
-   floating-point environment: verbs and workers see to it. */
+   floating-point environment: verbs and workers see to it.  tests: tests/fingerprint.c, tests/exhaustive.c */
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
@@ -9198,21 +9201,21 @@ typedef struct ampi_kernels {
     void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate);
     /* the words at .. at + n of the sequence, in buf[n + 64] */
     const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);
-    int (*bad)(const void *src, size_t bytes, amp_dtype t);      /* is any element not finite? */
+    int (*is_bad)(const void *src, size_t bytes, amp_dtype t);   /* is any element not finite? */
     int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
-    /* the larger of amax and the largest |u|, as bits; NaN does not count. fit: and to = u * by, see AMPI_F(fit_one) */
+    /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
-    uint32_t (*fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
+    uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
     float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
     /* exponents; found: most finite |u|, zeros, NaN. n: a multiple of 64 */
     void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]);
-    float (*top)(const float *u, size_t n, float top);        /* the largest of them and top */
-    void (*exps)(float *u, size_t n, float top);              /* 2^24 e^(u - top), see AMPI_F(exp_term) */
-    void (*shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
+    void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
+    void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -9221,9 +9224,9 @@ typedef struct ampi_kernels {
     int (*update[AMP_UPDATE_COUNT])(/* 1: an element of v is Inf */
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
     /* after w = tally->old has become w, by updates u * by */
-    void (*sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
+    void (*count_sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
     /* after model copies and low parts, unless NULL, have become these */
-    void (*still)(ampi_tally *tally, const char *model, const char *low, size_t n);
+    void (*count_unchanged)(ampi_tally *tally, const char *model, const char *low, size_t n);
     /* see ampi_cast_stream; NULL: none */
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step);
     void (*fence)(void); /* after the last stream */
@@ -9252,204 +9255,132 @@ typedef struct ampi_kernels {
 #else
 #  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
 #endif
+/* ==== >>cpu-paths ================================================================================================
+   How each path spells an operation, and nothing else: names and meanings stand at >>lanes, and so does all that is
+   made of operations. A path defines AMPI_F and what it has, stamps the operations that all paths of vectors spell
+   alike (AMPI_PASS_ALIKE), adds its own, and stamps the rest, which ends these definitions.
+   tests: tests/fingerprint.c, tests/exhaustive.c, tests/test_arrays.c, tests/test_step.c, tests/test_products.c
+
+   AMPI_WIDTH      floats of a vector
+   AMPI_TARGET     the attribute of functions that use its instructions
+   AMPI_TILES(X)   heights of its tiles of products, falling
+   AMPI_REG        asm's letter for a register of vectors; AMPI_FIRST: for the first of two operands
+   AMPI_ASM1, 2    an instruction of one operand, of two; AMPI_EQUAL: its name for a == b
+   AMPI_MM(name)   x86: the intrinsic _mm_name of this width
+   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. MASKS: masks are no vectors. HALVES:
+                   F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64. PACK4: pack4 */
+#define AMPI_OP AMPI_TARGET AMPI_ALWAYS
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */
-AMPI_ALWAYS float ampi_scalar_load(const float *p) { return *p; }
-AMPI_ALWAYS void ampi_scalar_store(float *p, float x) { *p = x; }
-AMPI_ALWAYS float ampi_scalar_fma(float a, float b, float c) { return a * b + c; }
-AMPI_ALWAYS float ampi_scalar_larger(float a, float b) { return a > b ? a : b; }
+#define AMPI_F(name) ampi_scalar_##name
+#define AMPI_TARGET
+#define AMPI_WIDTH    1u
+#define AMPI_TILES(X) X(4)
+#define AMPI_HAS_PACK4
+/* clang-format off */
+AMPI_OP float ampi_scalar_load(const float *p)           { return *p; }
+AMPI_OP void  ampi_scalar_store(float *p, float x)       { *p = x; }
+AMPI_OP float ampi_scalar_fma(float a, float b, float c) { return a * b + c; }
+AMPI_OP float ampi_scalar_larger(float a, float b)       { return a > b ? a : b; }
+
+AMPI_OP int      ampi_scalar_any(uint32_t a)                { return a != 0; }
+AMPI_OP int      ampi_scalar_nonzero(float x)               { return (ampi_bits(x) & 0x7fffffffu) - 1u < 0x7f800000u; }
+AMPI_OP uint32_t ampi_scalar_add_if(uint32_t sum, int mask) { return sum + (uint32_t)mask; }
+
+AMPI_OP uint32_t ampi_scalar_load_words(const void *p)            { uint32_t x; memcpy(&x, p, sizeof x); return x; }
+AMPI_OP uint32_t ampi_scalar_load16(const void *p)                { uint16_t h; memcpy(&h, p, sizeof h); return h; }
+AMPI_OP uint32_t ampi_scalar_load8(const void *p)                 { return *(const uint8_t *)p; }
+AMPI_OP void     ampi_scalar_store_words(uint32_t *p, uint32_t x) { *p = x; }
+AMPI_OP void     ampi_scalar_done(void)                           {}
+
+AMPI_OP int ampi_scalar_same16(int mask, const void *a, const void *b) { return mask & (memcmp(a, b, 2) == 0); }
+
 /* These two without a guard: compilers are to vectorise loops of them. */
-AMPI_ALWAYS float ampi_scalar_magic_add(float a, float b) { return a + b; }
-AMPI_ALWAYS float ampi_scalar_magic_sub(float a, float b) { return a - b; }
-AMPI_ALWAYS uint32_t ampi_scalar_load_words(const void *p) {
-    uint32_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-AMPI_ALWAYS void ampi_scalar_store_words(uint32_t *p, uint32_t x) { *p = x; }
-AMPI_ALWAYS int ampi_scalar_any(uint32_t a) { return a != 0; }
-AMPI_ALWAYS float ampi_scalar_larger_abs(float a, float b) {
+AMPI_OP float ampi_scalar_magic_add(float a, float b) { return a + b; }
+AMPI_OP float ampi_scalar_magic_sub(float a, float b) { return a - b; }
+/* clang-format on */
+AMPI_OP float ampi_scalar_larger_abs(float a, float b) {
     return ampi_larger(a, ampi_float(ampi_bits(b) & 0x7fffffffu));
 }
-AMPI_ALWAYS int ampi_scalar_nonzero(float x) { return (ampi_bits(x) & 0x7fffffffu) - 1u < 0x7f800000u; }
-AMPI_ALWAYS int ampi_scalar_same(int mask, float a, float b) {
+AMPI_OP int ampi_scalar_same(int mask, float a, float b) {
     return mask & (ampi_bits(a) == ampi_bits(b)) & !amp_is_nan(b);
 }
-AMPI_ALWAYS uint32_t ampi_scalar_add_if(uint32_t sum, int mask) { return sum + (uint32_t)mask; }
-AMPI_ALWAYS uint32_t ampi_scalar_load8(const void *p) { return *(const uint8_t *)p; }
-AMPI_ALWAYS uint32_t ampi_scalar_load16(const void *p) {
-    uint16_t h;
-    memcpy(&h, p, sizeof h);
-    return h;
-}
-AMPI_ALWAYS int ampi_scalar_same16(int mask, const void *a, const void *b) { return mask & (memcmp(a, b, 2) == 0); }
-AMPI_ALWAYS void ampi_scalar_store8(uint8_t *p, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+AMPI_OP void ampi_scalar_store8(uint8_t *p, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     p[0] = (uint8_t)a;
     p[1] = (uint8_t)b;
     p[2] = (uint8_t)c;
     p[3] = (uint8_t)d;
 }
-AMPI_ALWAYS void ampi_scalar_done(void) {}
-
-static void ampi_scalar_widen_f32(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
-static void ampi_scalar_narrow_f32(void *d, const void *s, size_t n) {
-    if (d != s) memcpy(d, s, n * 4);
-}
-static void ampi_scalar_round(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
-    amp_rounding how = r ? AMP_STOCHASTIC : AMP_NEAREST;
-    size_t i;
-    uint32_t u;
-    for (i = 0; i < n; i++) {
-        memcpy(&u, (const char *)s + 4 * i, 4);
-        ampi_store_pattern(d, t, i, ampi_encode(u, t, how, r ? r[i] : 0, saturate));
-    }
-}
-static const uint32_t *ampi_scalar_random(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
-    size_t i;
-    for (i = 0; i < n + (at & 3u); i += 4)
-        amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
-    return buf + (at & 3u);
-}
-static int ampi_scalar_bad(const void *p, size_t bytes, amp_dtype t) {
-    uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
-    size_t i;
-    for (i = 0; i + 64 <= bytes; i += 64) {
-        memcpy(x, (const char *)p + i, 64);
-        for (k = 0; k < 16; k++)
-            any |= (x[k] & e) + (sign - e);
-    }
-    if (i < bytes) {
-        memset(x, 0, 64);
-        memcpy(x, (const char *)p + i, bytes - i);
-        for (k = 0; k < 16; k++)
-            any |= (x[k] & e) + (sign - e);
-    }
-    return (any & sign) != 0;
-}
-/* Under these flags compilers may add up in a different order, but not what passes through memory. */
-#if defined(__GNUC__) && (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__))
-#  define AMPI_KEEP_ORDER(x) __asm__ volatile("" : "+m"(x))
-#else
-#  define AMPI_KEEP_ORDER(x) (void)0
-#endif
-static void ampi_scalar_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
-    float acc[4][8];
-    size_t i, j;
-    memset(acc, 0, sizeof acc);
-    for (; kc--; a += 4, b += 8) {
-        for (i = 0; i < 4; i++) {
-            for (j = 0; j < 8; j++)
-                acc[i][j] += a[i] * b[j];
-        }
-        AMPI_KEEP_ORDER(acc);
-    }
-    for (i = 0; i < 4; i++) {
-        for (j = 0; j < 8; j++)
-            c[i * AMPI_LDC + j] = first ? acc[i][j] : amp_add(c[i * AMPI_LDC + j], acc[i][j]);
-    }
-}
-static void ampi_scalar_fused(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
-    size_t i, j, k;
-    for (i = 0; i < rows; i++, c += AMPI_LDC) {
-        const float z = amp_add(0.0f, 0.0f); /* see AMPI_F(tile) */
-        float sum[8] = {z, z, z, z, z, z, z, z};
-        for (k = 0; k < kc; k++) {
-            for (j = 0; j < 8; j++)
-                sum[j] = amp_fma(a[k * mr + i], b[k * 8 + j], sum[j]);
-        }
-        for (j = 0; j < 8; j++)
-            c[j] = first ? sum[j] : amp_add(c[j], sum[j]);
-    }
-}
-static void ampi_scalar_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
-    size_t k;
-    for (k = 0; k < depth; k++, to += width) {
-        to[0] = rows[k];
-        to[1] = rows[ld + k];
-        to[2] = rows[2 * ld + k];
-        to[3] = rows[3 * ld + k];
-    }
-}
-#define AMPI_F(name) ampi_scalar_##name
-#define AMPI_WIDTH   1u
-#define AMPI_PASS    AMPI_PASS_SCALAR
+#define AMPI_PASS AMPI_PASS_SCALAR
 #include AMP_SELF
-#undef AMPI_F
-#undef AMPI_WIDTH
-/* Tables of kernels are filled by code: a const table of addresses would be writable data in PIC. */
-static void ampi_use_scalar(ampi_kernels *k) {
-    memset(k, 0, sizeof *k);
-    ampi_scalar_use(k);
-    k->simd = AMP_SIMD_SCALAR;
-    k->name = "scalar";
-    k->widen[AMP_F32] = ampi_scalar_widen_f32;
-    k->narrow[AMP_F32] = ampi_scalar_narrow_f32;
-    k->pack4 = ampi_scalar_pack4;
-    k->mr[0] = 4;
-    k->nr = 8;
-    k->tile[0] = ampi_scalar_tile_4;
-    k->fused = ampi_scalar_fused;
-}
-
-#ifdef AMPI_X86
-#  ifndef __clang__
-#    pragma GCC diagnostic push
-#    pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
-#    pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#  endif
-#  define AMPI_HAS_STREAM
 
 /* ---- sse2 ---- */
-typedef __m128 ampi_sse2_floats;
-typedef __m128i ampi_sse2_words, ampi_sse2_words64, ampi_sse2_mask;
+#ifdef AMPI_X86
 #  define AMPI_F(name) ampi_sse2_##name
 #  define AMPI_TARGET
 #  define AMPI_WIDTH    4u
+#  define AMPI_TILES(X) X(4) X(1)
 #  define AMPI_MM(name) _mm_##name
-#  define AMPI_SI(name) _mm##name##_si128
 #  define AMPI_REG      "x"
-AMPI_ALWAYS __m128i ampi_sse2_word64(uint64_t x) { return _mm_set1_epi64x((long long)x); }
-AMPI_ALWAYS __m128i ampi_sse2_bits(__m128 x) { return _mm_castps_si128(x); }
-AMPI_ALWAYS __m128 ampi_sse2_as_floats(__m128i x) { return _mm_castsi128_ps(x); }
-#  define AMPI_PASS AMPI_PASS_X86
-#  include AMP_SELF
 #  ifdef __AVX__ /* the same registers: no mixing of encodings */
-#    define AMPI_SSE2_ASM(op, r, a) __asm__("v" op " %1, %0, %0" : "+x"(r) : "x"(a))
-#    define AMPI_SSE2_SQRT          "vsqrtps %1, %0"
+#    define AMPI_ASM1(op) "v" op "ps %1, %0"
+#    define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#    define AMPI_FIRST    "x"
 #  else
-#    define AMPI_SSE2_ASM(op, r, a) __asm__(op " %1, %0" : "+x"(r) : "x"(a))
-#    define AMPI_SSE2_SQRT          "sqrtps %1, %0"
+#    define AMPI_ASM1(op) op "ps %1, %0"
+#    define AMPI_ASM2(op) op "ps %2, %0"
+#    define AMPI_FIRST    "0"
 #  endif
-AMPI_ALWAYS __m128 ampi_sse2_div(__m128 a, __m128 b) {
-    AMPI_SSE2_ASM("divps", a, b);
-    return a;
+#  define AMPI_EQUAL "cmpeq"
+#  define AMPI_HAS_STREAM
+#  define AMPI_HAS_PACK4
+typedef __m128 ampi_sse2_floats;
+typedef __m128i ampi_sse2_words, ampi_sse2_words64, ampi_sse2_mask;
+#  define AMPI_PASS AMPI_PASS_ALIKE
+#  include AMP_SELF
+/* clang-format off */
+AMPI_OP __m128  ampi_sse2_fma(__m128 a, __m128 b, __m128 c)       { return ampi_sse2_add(_mm_mul_ps(a, b), c); }
+AMPI_OP __m128  ampi_sse2_larger_abs(__m128 a, __m128 b)          { return ampi_sse2_larger(ampi_sse2_size(b), a); }
+AMPI_OP __m128i ampi_sse2_select(__m128i m, __m128i a, __m128i b) { return (m & a) | (~m & b); }
+
+AMPI_OP __m128i ampi_sse2_min(__m128i a, __m128i b) { return ampi_sse2_select(ampi_sse2_greater(a, b), b, a); }
+AMPI_OP __m128i ampi_sse2_max(__m128i a, __m128i b) { return ampi_sse2_select(ampi_sse2_greater(a, b), a, b); }
+AMPI_OP __m128i ampi_sse2_word64(uint64_t x)        { return _mm_set1_epi64x((long long)x); }
+AMPI_OP __m128i ampi_sse2_counters(void)            { return _mm_set_epi64x(1, 0); }
+AMPI_OP __m128i ampi_sse2_low64(const void *p)      { return _mm_loadl_epi64((const __m128i *)p); }
+AMPI_OP __m128i ampi_sse2_signed16(__m128i a)       { return _mm_srai_epi32(_mm_slli_epi32(a, 16), 16); }
+AMPI_OP void    ampi_sse2_done(void)                {}
+/* clang-format on */
+AMPI_OP int ampi_sse2_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
+AMPI_OP __m128i ampi_sse2_load16(const void *p) { return _mm_unpacklo_epi16(ampi_sse2_low64(p), _mm_setzero_si128()); }
+AMPI_OP __m128i ampi_sse2_load8(const void *p) {
+    const __m128i zero = _mm_setzero_si128();
+    int32_t x;
+    memcpy(&x, p, 4);
+    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(x), zero), zero);
 }
-AMPI_ALWAYS __m128 ampi_sse2_larger(__m128 a, __m128 b) {
-    AMPI_SSE2_ASM("maxps", a, b);
-    return a;
+AMPI_OP __m128i ampi_sse2_same16(__m128i mask, const void *a, const void *b) {
+    __m128i r = _mm_cmpeq_epi16(ampi_sse2_low64(a), ampi_sse2_low64(b));
+    return mask & _mm_unpacklo_epi16(r, r);
 }
-AMPI_ALWAYS __m128 ampi_sse2_smaller(__m128 a, __m128 b) {
-    AMPI_SSE2_ASM("minps", a, b);
-    return a;
+AMPI_OP void ampi_sse2_store16(void *p, __m128i a, __m128i b) { /* the pack saturates signed numbers */
+    ampi_sse2_store_words(p, _mm_packs_epi32(ampi_sse2_signed16(a), ampi_sse2_signed16(b)));
 }
-AMPI_ALWAYS __m128 ampi_sse2_sqrt(__m128 a) {
-    __m128 r;
-    __asm__(AMPI_SSE2_SQRT : "=x"(r) : "x"(a));
-    return r;
+AMPI_OP void ampi_sse2_store8(void *p, __m128i a, __m128i b, __m128i c, __m128i d) {
+    ampi_sse2_store_words(p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
 }
-AMPI_ALWAYS __m128 ampi_sse2_fma(__m128 a, __m128 b, __m128 c) { return ampi_sse2_add(_mm_mul_ps(a, b), c); }
 #  ifdef __FMA__
-AMPI_ALWAYS __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) { return ampi_sse2_guard(_mm_fmadd_ps(a, b, c)); }
+AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) { return ampi_sse2_guard(_mm_fmadd_ps(a, b, c)); }
 #  else
-AMPI_ALWAYS __m128d ampi_sse2_guard_doubles(__m128d x) {
+AMPI_OP __m128d ampi_sse2_guard_doubles(__m128d x) {
     __asm__("" : "+x"(x));
     return x;
 }
-AMPI_ALWAYS __m128d ampi_sse2_product(__m128 a, __m128 b) { /* of the lower half, exact */
+AMPI_OP __m128d ampi_sse2_product(__m128 a, __m128 b) { /* of the lower half, exact */
     return ampi_sse2_guard_doubles(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)));
 }
 /* see amp_fma; bits that are 0 in a double that is a float, or halfway between two */
-AMPI_ALWAYS __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
+AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
     const __m128i halfway = _mm_set1_epi32(0x0fffffff);
     __m128d low = ampi_sse2_product(a, b), high = ampi_sse2_product(_mm_movehl_ps(a, a), _mm_movehl_ps(b, b));
     __m128 ends;
@@ -9459,89 +9390,24 @@ AMPI_ALWAYS __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
     if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(ends), halfway), _mm_setzero_si128()))) {
         float x[3][4];
         uint32_t k;
-        _mm_storeu_ps(x[0], a);
-        _mm_storeu_ps(x[1], b);
-        _mm_storeu_ps(x[2], c);
+        ampi_sse2_store(x[0], a);
+        ampi_sse2_store(x[1], b);
+        ampi_sse2_store(x[2], c);
         for (k = 0; k < 4; k++)
             x[0][k] = amp_fma(x[0][k], x[1][k], x[2][k]);
-        return _mm_loadu_ps(x[0]);
+        return ampi_sse2_load(x[0]);
     }
     return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
 #  endif
-AMPI_ALWAYS __m128i ampi_sse2_shr(__m128i a, uint32_t n) { return _mm_srli_epi32(a, (int)n); }
-AMPI_ALWAYS __m128i ampi_sse2_shl(__m128i a, uint32_t n) { return _mm_slli_epi32(a, (int)n); }
-AMPI_ALWAYS __m128i ampi_sse2_greater(__m128i a, __m128i b) { return _mm_cmpgt_epi32(a, b); }
-AMPI_ALWAYS __m128 ampi_sse2_size(__m128 x) { return _mm_and_ps(x, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff))); }
-AMPI_ALWAYS __m128 ampi_sse2_larger_abs(__m128 a, __m128 b) { return ampi_sse2_larger(ampi_sse2_size(b), a); }
-AMPI_ALWAYS __m128i ampi_sse2_nonzero(__m128 x) {
-    __m128 r = _mm_setzero_ps();
-    AMPI_SSE2_ASM("cmpltps", r, ampi_sse2_size(x));
-    return _mm_castps_si128(r);
-}
-AMPI_ALWAYS __m128i ampi_sse2_same(__m128i mask, __m128 a, __m128 b) {
-    AMPI_SSE2_ASM("cmpeqps", a, b);
-    return _mm_and_si128(mask, _mm_castps_si128(a));
-}
-AMPI_ALWAYS __m128i ampi_sse2_same16(__m128i mask, const void *a, const void *b) {
-    __m128i r = _mm_cmpeq_epi16(_mm_loadl_epi64((const __m128i *)a), _mm_loadl_epi64((const __m128i *)b));
-    return _mm_and_si128(mask, _mm_unpacklo_epi16(r, r));
-}
-AMPI_ALWAYS __m128i ampi_sse2_add_if(__m128i sum, __m128i mask) { return _mm_sub_epi32(sum, mask); }
-AMPI_ALWAYS __m128i ampi_sse2_select(__m128i m, __m128i a, __m128i b) {
-    return _mm_or_si128(_mm_and_si128(m, a), _mm_andnot_si128(m, b));
-}
-AMPI_ALWAYS __m128i ampi_sse2_min(__m128i a, __m128i b) { return ampi_sse2_select(ampi_sse2_greater(a, b), b, a); }
-AMPI_ALWAYS __m128i ampi_sse2_max(__m128i a, __m128i b) { return ampi_sse2_select(ampi_sse2_greater(a, b), a, b); }
-AMPI_ALWAYS int ampi_sse2_any(__m128i a) {
-    return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff;
-}
-AMPI_ALWAYS __m128i ampi_sse2_load16(const void *p) {
-    return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
-}
-AMPI_ALWAYS __m128i ampi_sse2_load8(const void *p) {
-    const __m128i zero = _mm_setzero_si128();
-    int32_t x;
-    memcpy(&x, p, 4);
-    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(x), zero), zero);
-}
-AMPI_ALWAYS __m128i ampi_sse2_signed16(__m128i a) { return _mm_srai_epi32(_mm_slli_epi32(a, 16), 16); }
-AMPI_ALWAYS void ampi_sse2_store16(void *p, __m128i a, __m128i b) { /* the pack saturates signed numbers */
-    _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(ampi_sse2_signed16(a), ampi_sse2_signed16(b)));
-}
-AMPI_ALWAYS void ampi_sse2_store8(void *p, __m128i a, __m128i b, __m128i c, __m128i d) {
-    _mm_storeu_si128((__m128i *)p, _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
-}
-AMPI_ALWAYS __m128i ampi_sse2_counters(void) { return _mm_set_epi64x(1, 0); }
-AMPI_ALWAYS void ampi_sse2_done(void) {}
-AMPI_ALWAYS void ampi_sse2_stream64(char *p, const char *b) {
+AMPI_OP void ampi_sse2_stream64(char *p, const char *b) {
     __m128i *to = (__m128i *)(void *)p;
     _mm_stream_si128(to, ampi_sse2_load_words(b));
     _mm_stream_si128(to + 1, ampi_sse2_load_words(b + 16));
     _mm_stream_si128(to + 2, ampi_sse2_load_words(b + 32));
     _mm_stream_si128(to + 3, ampi_sse2_load_words(b + 48));
 }
-#  define AMPI_PASS AMPI_PASS_VECTOR
-#  include AMP_SELF
 static void ampi_sse2_fence(void) { _mm_sfence(); }
-static void ampi_sse2_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_sse2_tile(4, kc, a, b, c, first);
-}
-static void ampi_sse2_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_sse2_tile(1, kc, a, b, c, first);
-}
-static void ampi_sse2_fused(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
-    size_t i, k;
-    for (i = 0; i < rows; i++, c += AMPI_LDC) {
-        __m128 p = _mm_setzero_ps(), q = _mm_setzero_ps();
-        for (k = 0; k < kc; k++) {
-            __m128 x = _mm_set1_ps(a[k * mr + i]);
-            p = ampi_sse2_fuse(x, ampi_sse2_load(b + k * 8), p);
-            q = ampi_sse2_fuse(x, ampi_sse2_load(b + k * 8 + 4), q);
-        }
-        ampi_sse2_tile_row(c, p, q, first);
-    }
-}
 static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
     size_t k;
     for (k = 0; k + 4 <= depth; k += 4, to += 4 * width) {
@@ -9555,245 +9421,150 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
     }
     ampi_scalar_pack4(to, width, rows + k, ld, depth - k);
 }
-static void ampi_use_sse2(ampi_kernels *k) {
-    ampi_sse2_use(k);
-    k->simd = AMP_SIMD_SSE2;
-    k->name = "sse2";
-    k->fence = ampi_sse2_fence;
-    k->pack4 = ampi_sse2_pack4;
-    k->mr[0] = 4;
-    k->mr[1] = 1;
-    k->nr = 8;
-    k->tile[0] = ampi_sse2_tile_4;
-    k->tile[1] = ampi_sse2_tile_1;
-    k->fused = ampi_sse2_fused;
-}
-#  undef AMPI_F
-#  undef AMPI_TARGET
-#  undef AMPI_WIDTH
-#  undef AMPI_MM
-#  undef AMPI_SI
-#  undef AMPI_SSE2_ASM
-#  undef AMPI_SSE2_SQRT
+#  define AMPI_PASS AMPI_PASS_VECTOR
+#  include AMP_SELF
+#endif
 
-/* ---- avx2, with F16C. It helps FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
-   times too small, its NaN apart ---- */
-#  define AMPI_HAS_VEX
-#  define AMPI_HAS_SHIFT_EACH
-#  define AMPI_HAS_HALVES
-#  define AMPI_HAS_HALVES_OF_F8
-typedef __m256 ampi_avx2_floats;
-typedef __m256i ampi_avx2_words, ampi_avx2_words64, ampi_avx2_mask;
+/* ---- avx2, with F16C ---- */
+#ifdef AMPI_X86
 #  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
-#  define AMPI_AVX2_OP  AMPI_AVX2 AMPI_ALWAYS
 #  define AMPI_F(name)  ampi_avx2_##name
 #  define AMPI_TARGET   AMPI_AVX2
 #  define AMPI_WIDTH    8u
+#  define AMPI_TILES(X) X(6) X(4) X(1)
 #  define AMPI_MM(name) _mm256_##name
-#  define AMPI_SI(name) _mm256##name##_si256
-AMPI_AVX2_OP __m256i ampi_avx2_word64(uint64_t x) { return _mm256_set1_epi64x((long long)x); }
-AMPI_AVX2_OP __m256i ampi_avx2_bits(__m256 x) { return _mm256_castps_si256(x); }
-AMPI_AVX2_OP __m256 ampi_avx2_as_floats(__m256i x) { return _mm256_castsi256_ps(x); }
-#  define AMPI_PASS AMPI_PASS_X86
+#  define AMPI_REG      "x"
+#  define AMPI_ASM1(op) "v" op "ps %1, %0"
+#  define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#  define AMPI_FIRST    "x"
+#  define AMPI_EQUAL    "cmpeq"
+#  define AMPI_HAS_FMA
+#  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_HALVES
+#  define AMPI_HAS_HALVES_OF_F8
+#  define AMPI_HAS_STREAM
+typedef __m256 ampi_avx2_floats;
+typedef __m256i ampi_avx2_words, ampi_avx2_words64, ampi_avx2_mask;
+typedef __m128i ampi_avx2_halves;
+#  define AMPI_PASS AMPI_PASS_ALIKE
 #  include AMP_SELF
-AMPI_AVX2_OP __m256 ampi_avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
-AMPI_AVX2_OP __m256i ampi_avx2_shr(__m256i a, uint32_t n) { return _mm256_srli_epi32(a, (int)n); }
-AMPI_AVX2_OP __m256i ampi_avx2_shl(__m256i a, uint32_t n) { return _mm256_slli_epi32(a, (int)n); }
-AMPI_AVX2_OP __m256i ampi_avx2_greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi32(a, b); }
-AMPI_AVX2_OP __m256 ampi_avx2_size(__m256 x) {
-    return _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
+/* clang-format off */
+AMPI_OP __m256  ampi_avx2_fma(__m256 a, __m256 b, __m256 c)       { return _mm256_fmadd_ps(a, b, c); }
+AMPI_OP __m256  ampi_avx2_larger_abs(__m256 a, __m256 b)          { return ampi_avx2_larger(ampi_avx2_size(b), a); }
+AMPI_OP __m256i ampi_avx2_select(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
+
+AMPI_OP int     ampi_avx2_any(__m256i a)            { return !_mm256_testz_si256(a, a); }
+AMPI_OP __m256i ampi_avx2_word64(uint64_t x)        { return _mm256_set1_epi64x((long long)x); }
+AMPI_OP __m256i ampi_avx2_counters(void)            { return _mm256_setr_epi64x(0, 2, 1, 3); }
+AMPI_OP __m128i ampi_avx2_low64(const void *p)      { return _mm_loadl_epi64((const __m128i *)p); }
+AMPI_OP __m128i ampi_avx2_low128(const void *p)     { return _mm_loadu_si128((const __m128i *)p); }
+AMPI_OP __m256i ampi_avx2_load16(const void *p)     { return _mm256_cvtepu16_epi32(ampi_avx2_low128(p)); }
+AMPI_OP __m256i ampi_avx2_load8(const void *p)      { return _mm256_cvtepu8_epi32(ampi_avx2_low64(p)); }
+AMPI_OP __m256i ampi_avx2_from_halves(__m128i h)    { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
+AMPI_OP __m128i ampi_avx2_to_halves(__m256i x)      { return _mm256_cvtps_ph(_mm256_castsi256_ps(x), 0); }
+AMPI_OP __m128i ampi_avx2_load_bytes(const void *p) { return _mm_cvtepi8_epi16(ampi_avx2_low64(p)); }
+/* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
+AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
+/* clang-format on */
+AMPI_OP __m256i ampi_avx2_same16(__m256i mask, const void *a, const void *b) {
+    return mask & _mm256_cvtepi16_epi32(_mm_cmpeq_epi16(ampi_avx2_low128(a), ampi_avx2_low128(b)));
 }
-AMPI_AVX2_OP __m256 ampi_avx2_larger_abs(__m256 a, __m256 b) { return ampi_avx2_larger(ampi_avx2_size(b), a); }
-AMPI_AVX2_OP __m256i ampi_avx2_nonzero(__m256 x) { /* valgrind takes NaN for unequal even in neq_oq */
-    __m256i r;
-    __asm__("vcmplt_oqps %2, %1, %0" : "=x"(r) : "x"(_mm256_setzero_ps()), "x"(ampi_avx2_size(x)));
-    return r;
-}
-AMPI_AVX2_OP __m256i ampi_avx2_same(__m256i mask, __m256 a, __m256 b) {
-    __m256i r;
-    __asm__("vcmpeqps %2, %1, %0" : "=x"(r) : "x"(a), "x"(b));
-    return _mm256_and_si256(mask, r);
-}
-AMPI_AVX2_OP __m256i ampi_avx2_same16(__m256i mask, const void *a, const void *b) {
-    __m128i r = _mm_cmpeq_epi16(_mm_loadu_si128((const __m128i *)a), _mm_loadu_si128((const __m128i *)b));
-    return _mm256_and_si256(mask, _mm256_cvtepi16_epi32(r));
-}
-AMPI_AVX2_OP __m256i ampi_avx2_add_if(__m256i sum, __m256i mask) { return _mm256_sub_epi32(sum, mask); }
-AMPI_AVX2_OP __m256i ampi_avx2_select(__m256i m, __m256i a, __m256i b) { return _mm256_blendv_epi8(b, a, m); }
-AMPI_AVX2_OP int ampi_avx2_any(__m256i a) { return !_mm256_testz_si256(a, a); }
-AMPI_AVX2_OP __m256i ampi_avx2_load16(const void *p) {
-    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-}
-AMPI_AVX2_OP __m256i ampi_avx2_load8(const void *p) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
-}
-AMPI_AVX2_OP void ampi_avx2_store16(void *p, __m256i a, __m256i b) {
+AMPI_OP void ampi_avx2_store16(void *p, __m256i a, __m256i b) {
     ampi_avx2_store_words(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xd8));
 }
-AMPI_AVX2_OP void ampi_avx2_store8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
+AMPI_OP void ampi_avx2_store8(void *p, __m256i a, __m256i b, __m256i c, __m256i d) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     __m256i bytes = _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
     ampi_avx2_store_words(p, _mm256_permutevar8x32_epi32(bytes, order));
 }
-AMPI_AVX2_OP __m256i ampi_avx2_counters(void) { return _mm256_setr_epi64x(0, 2, 1, 3); }
-/* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
-AMPI_AVX2_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
-AMPI_AVX2_OP void ampi_avx2_stream64(char *p, const char *b) {
+AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
     __m256i *to = (__m256i *)(void *)p;
     _mm256_stream_si256(to, ampi_avx2_load_words(b));
     _mm256_stream_si256(to + 1, ampi_avx2_load_words(b + 32));
 }
-AMPI_AVX2_OP __m256i ampi_avx2_from_halves(__m128i h) { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
-AMPI_AVX2_OP __m256i ampi_avx2_load_halves(const void *p) {
-    return ampi_avx2_from_halves(_mm_loadu_si128((const __m128i *)p));
-}
-AMPI_AVX2_OP __m256i ampi_avx2_load_e5m2(const void *p) {
-    __m128i h = _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)p));
-    return ampi_avx2_from_halves(_mm_slli_epi16(h, 8));
-}
-AMPI_AVX2_OP __m256i ampi_avx2_load_e4m3(const void *p) {
-    __m128i h = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p)), nan;
-    h = _mm_and_si128(_mm_slli_epi16(h, 7), _mm_set1_epi16((short)0xbf80));
-    nan = _mm_and_si128(_mm_add_epi16(h, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000));
-    h = _mm_or_si128(h, nan);
-    return ampi_avx2_bits(ampi_avx2_mul(_mm256_cvtph_ps(h), ampi_avx2_set(256.0f)));
-}
-AMPI_AVX2_OP void ampi_avx2_store_two_halves(char *p, const char *s) {
-    __m128i a = _mm256_cvtps_ph(ampi_avx2_as_floats(ampi_avx2_load_words(s)), 0);
-    __m128i b = _mm256_cvtps_ph(ampi_avx2_as_floats(ampi_avx2_load_words(s + 32)), 0);
-    __asm__("" : "+x"(a)); /* in registers: the forms that convert into memory are slow on some machines */
-    __asm__("" : "+x"(b));
-    _mm_storeu_si128((__m128i *)(void *)p, a);
-    _mm_storeu_si128((__m128i *)(void *)(p + 16), b);
-}
-AMPI_AVX2_OP void ampi_avx2_store_halves(char *p, const char *s) {
-    ampi_avx2_store_two_halves(p, s);
-    ampi_avx2_store_two_halves(p + 32, s + 64);
-}
 #  define AMPI_PASS AMPI_PASS_VECTOR
 #  include AMP_SELF
-AMPI_AVX2 static void ampi_avx2_tile_6(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_avx2_tile(6, kc, a, b, c, first);
-}
-AMPI_AVX2 static void ampi_avx2_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_avx2_tile(4, kc, a, b, c, first);
-}
-AMPI_AVX2 static void ampi_avx2_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_avx2_tile(1, kc, a, b, c, first);
-}
-static void ampi_use_avx2(ampi_kernels *k) {
-    ampi_avx2_use(k);
-    k->simd = AMP_SIMD_AVX2;
-    k->name = "avx2";
-    k->mr[0] = 6;
-    k->mr[1] = 4;
-    k->mr[2] = 1;
-    k->nr = 16;
-    k->tile[0] = ampi_avx2_tile_6;
-    k->tile[1] = ampi_avx2_tile_4;
-    k->tile[2] = ampi_avx2_tile_1;
-    k->fused = NULL;
-}
-#  undef AMPI_F
-#  undef AMPI_TARGET
-#  undef AMPI_WIDTH
-#  undef AMPI_MM
-#  undef AMPI_SI
-#  undef AMPI_REG
+#endif
 
 /* ---- avx512: F, BW, DQ and VL ---- */
+#ifdef AMPI_X86
+#  ifndef __clang__
+#    pragma GCC diagnostic push
+#    pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
+#    pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#  endif
+#  define AMPI_AVX512   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#  define AMPI_F(name)  ampi_avx512_##name
+#  define AMPI_TARGET   AMPI_AVX512
+#  define AMPI_WIDTH    16u
+#  define AMPI_TILES(X) X(12) X(8) X(4) X(1)
+#  define AMPI_MM(name) _mm512_##name
+#  define AMPI_REG      "v"
+#  define AMPI_ASM1(op) "v" op "ps %1, %0"
+#  define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#  define AMPI_FIRST    "v"
+#  define AMPI_HAS_FMA
+#  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_MASKS
+#  define AMPI_HAS_HALVES
+#  define AMPI_HAS_HALVES_OF_F8
+#  define AMPI_HAS_STREAM
 typedef __m512 ampi_avx512_floats;
 typedef __m512i ampi_avx512_words, ampi_avx512_words64;
 typedef __mmask16 ampi_avx512_mask;
-#  define AMPI_AVX512    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
-#  define AMPI_AVX512_OP AMPI_AVX512 AMPI_ALWAYS
-#  define AMPI_F(name)   ampi_avx512_##name
-#  define AMPI_TARGET    AMPI_AVX512
-#  define AMPI_WIDTH     16u
-#  define AMPI_MM(name)  _mm512_##name
-#  define AMPI_SI(name)  _mm512##name##_si512
-#  define AMPI_REG       "v"
-AMPI_AVX512_OP __m512i ampi_avx512_word64(uint64_t x) { return _mm512_set1_epi64((long long)x); }
-AMPI_AVX512_OP __m512i ampi_avx512_bits(__m512 x) { return _mm512_castps_si512(x); }
-AMPI_AVX512_OP __m512 ampi_avx512_as_floats(__m512i x) { return _mm512_castsi512_ps(x); }
-#  define AMPI_PASS AMPI_PASS_X86
+typedef __m256i ampi_avx512_halves;
+#  define AMPI_PASS AMPI_PASS_ALIKE
 #  include AMP_SELF
-AMPI_AVX512_OP __m512 ampi_avx512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
-AMPI_AVX512_OP __m512i ampi_avx512_shr(__m512i a, uint32_t n) { /* srli and slli need a literal at -O0 */
-    return _mm512_srlv_epi32(a, ampi_avx512_word(n));
-}
-AMPI_AVX512_OP __m512i ampi_avx512_shl(__m512i a, uint32_t n) { return _mm512_sllv_epi32(a, ampi_avx512_word(n)); }
-AMPI_AVX512_OP __mmask16 ampi_avx512_greater(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(a, b); }
-AMPI_AVX512_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
+/* clang-format off */
+AMPI_OP __m512    ampi_avx512_fma(__m512 a, __m512 b, __m512 c)         { return _mm512_fmadd_ps(a, b, c); }
+AMPI_OP __mmask16 ampi_avx512_greater(__m512i a, __m512i b)             { return _mm512_cmpgt_epi32_mask(a, b); }
+AMPI_OP __m512i   ampi_avx512_select(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
+
+AMPI_OP int     ampi_avx512_any(__m512i a)            { return _mm512_test_epi32_mask(a, a) != 0; }
+AMPI_OP __m512i ampi_avx512_word64(uint64_t x)        { return _mm512_set1_epi64((long long)x); }
+AMPI_OP __m512i ampi_avx512_counters(void)            { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
+AMPI_OP __m128i ampi_avx512_low128(const void *p)     { return _mm_loadu_si128((const __m128i *)p); }
+AMPI_OP __m256i ampi_avx512_low256(const void *p)     { return _mm256_loadu_si256((const __m256i *)p); }
+AMPI_OP __m512i ampi_avx512_load16(const void *p)     { return _mm512_cvtepu16_epi32(ampi_avx512_low256(p)); }
+AMPI_OP __m512i ampi_avx512_load8(const void *p)      { return _mm512_cvtepu8_epi32(ampi_avx512_low128(p)); }
+AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
+AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
+AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
+/* clang-format on */
+AMPI_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
     __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
     return a;
 }
-AMPI_AVX512_OP __mmask16 ampi_avx512_nonzero(__m512 x) {
+AMPI_OP __mmask16 ampi_avx512_nonzero(__m512 x) {
     __mmask16 r;
     __asm__("vcmpneq_oqps %2, %1, %0" : "=k"(r) : "v"(x), "v"(_mm512_setzero_ps()));
     return r;
 }
-AMPI_AVX512_OP __mmask16 ampi_avx512_same(__mmask16 mask, __m512 a, __m512 b) {
+AMPI_OP __mmask16 ampi_avx512_same(__mmask16 mask, __m512 a, __m512 b) {
     __mmask16 r;
     __asm__("vcmpeqps %2, %1, %0%{%3%}" : "=k"(r) : "v"(a), "v"(b), "Yk"(mask));
     return r;
 }
-AMPI_AVX512_OP __mmask16 ampi_avx512_same16(__mmask16 mask, const void *a, const void *b) {
-    __m256i x = _mm256_loadu_si256((const __m256i *)a);
-    return _mm256_mask_cmpeq_epi16_mask(mask, x, _mm256_loadu_si256((const __m256i *)b));
+AMPI_OP __mmask16 ampi_avx512_same16(__mmask16 mask, const void *a, const void *b) {
+    return _mm256_mask_cmpeq_epi16_mask(mask, ampi_avx512_low256(a), ampi_avx512_low256(b));
 }
-AMPI_AVX512_OP __m512i ampi_avx512_add_if(__m512i sum, __mmask16 mask) {
+AMPI_OP __m512i ampi_avx512_add_if(__m512i sum, __mmask16 mask) {
     return _mm512_mask_sub_epi32(sum, mask, sum, _mm512_set1_epi32(-1));
 }
-AMPI_AVX512_OP __m512i ampi_avx512_select(__mmask16 m, __m512i a, __m512i b) { return _mm512_mask_mov_epi32(b, m, a); }
-AMPI_AVX512_OP int ampi_avx512_any(__m512i a) { return _mm512_test_epi32_mask(a, a) != 0; }
-AMPI_AVX512_OP __m512i ampi_avx512_load16(const void *p) {
-    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
-}
-AMPI_AVX512_OP __m512i ampi_avx512_load8(const void *p) {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
-}
-AMPI_AVX512_OP void ampi_avx512_store16(void *p, __m512i a, __m512i b) {
+AMPI_OP void ampi_avx512_store16(void *p, __m512i a, __m512i b) {
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
     ampi_avx512_store_words(p, _mm512_permutexvar_epi64(order, _mm512_packus_epi32(a, b)));
 }
-AMPI_AVX512_OP void ampi_avx512_store8(void *p, __m512i a, __m512i b, __m512i c, __m512i d) {
+AMPI_OP void ampi_avx512_store8(void *p, __m512i a, __m512i b, __m512i c, __m512i d) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i bytes = _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d));
     ampi_avx512_store_words(p, _mm512_permutexvar_epi32(order, bytes));
 }
-AMPI_AVX512_OP __m512i ampi_avx512_counters(void) { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
-AMPI_AVX512_OP void ampi_avx512_done(void) { _mm256_zeroupper(); }
-AMPI_AVX512_OP void ampi_avx512_stream64(char *p, const char *b) {
+AMPI_OP void ampi_avx512_stream64(char *p, const char *b) {
     _mm512_stream_si512((__m512i *)(void *)p, ampi_avx512_load_words(b));
 }
-AMPI_AVX512_OP __m512i ampi_avx512_from_halves(__m256i h) { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
-AMPI_AVX512_OP __m512i ampi_avx512_load_halves(const void *p) {
-    return ampi_avx512_from_halves(_mm256_loadu_si256((const __m256i *)p));
-}
-AMPI_AVX512_OP __m512i ampi_avx512_load_e5m2(const void *p) {
-    __m256i h = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
-    return ampi_avx512_from_halves(_mm256_slli_epi16(h, 8));
-}
-AMPI_AVX512_OP __m512i ampi_avx512_load_e4m3(const void *p) {
-    __m256i h = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), nan;
-    h = _mm256_and_si256(_mm256_slli_epi16(h, 7), _mm256_set1_epi16((short)0xbf80));
-    nan = _mm256_and_si256(_mm256_add_epi16(h, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000));
-    h = _mm256_or_si256(h, nan);
-    return ampi_avx512_bits(ampi_avx512_mul(_mm512_cvtph_ps(h), ampi_avx512_set(256.0f)));
-}
-AMPI_AVX512_OP void ampi_avx512_store_two_halves(char *p, const char *s) {
-    const __mmask16 all = (__mmask16)0xffffu; /* the plain form, as a macro at -O0, has a sign conversion in it */
-    __m256i a = _mm512_maskz_cvtps_ph(all, ampi_avx512_as_floats(ampi_avx512_load_words(s)), 0);
-    __m256i b = _mm512_maskz_cvtps_ph(all, ampi_avx512_as_floats(ampi_avx512_load_words(s + 64)), 0);
-    __asm__("" : "+v"(a));
-    __asm__("" : "+v"(b));
-    _mm256_storeu_si256((__m256i *)(void *)p, a);
-    _mm256_storeu_si256((__m256i *)(void *)(p + 32), b);
-}
-AMPI_AVX512_OP void ampi_avx512_store_halves(char *p, const char *s) {
-    ampi_avx512_store_two_halves(p, s);
-    ampi_avx512_store_two_halves(p + 64, s + 128);
+AMPI_OP __m256i ampi_avx512_to_halves(__m512i x) { /* the plain form, as a macro at -O0, has a sign conversion in it */
+    return _mm512_maskz_cvtps_ph((__mmask16)0xffffu, _mm512_castsi512_ps(x), 0);
 }
 #  define AMPI_PASS AMPI_PASS_VECTOR
 #  include AMP_SELF
@@ -9831,39 +9602,110 @@ AMPI_AVX512_BF16 static void ampi_avx512_narrow_bf16_hw(void *dst, const void *s
     if (i < n) ampi_avx512_narrow_bf16(d + 2 * i, s + 4 * i, n - i);
 }
 #  endif
-AMPI_AVX512 static void ampi_avx512_tile_12(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_avx512_tile(12, kc, a, b, c, first);
-}
-AMPI_AVX512 static void ampi_avx512_tile_8(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_avx512_tile(8, kc, a, b, c, first);
-}
-AMPI_AVX512 static void ampi_avx512_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_avx512_tile(4, kc, a, b, c, first);
-}
-AMPI_AVX512 static void ampi_avx512_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_avx512_tile(1, kc, a, b, c, first);
-}
-#  undef AMPI_F
-#  undef AMPI_TARGET
-#  undef AMPI_WIDTH
-#  undef AMPI_MM
-#  undef AMPI_SI
-#  undef AMPI_REG
-#  undef AMPI_HAS_VEX
-#  undef AMPI_HAS_SHIFT_EACH
-#  undef AMPI_HAS_HALVES
-#  undef AMPI_HAS_HALVES_OF_F8
-#  undef AMPI_HAS_STREAM
 #  ifndef __clang__
 #    pragma GCC diagnostic pop
 #  endif
+#endif
 
-/* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
+/* ---- neon ---- */
+#ifdef AMPI_NEON
+#  define AMPI_F(name) ampi_neon_##name
+#  define AMPI_TARGET
+#  define AMPI_WIDTH    4u
+#  define AMPI_TILES(X) X(12) X(4) X(1)
+#  define AMPI_REG      "w"
+#  define AMPI_ASM1(op) "f" op " %0.4s, %1.4s"
+#  define AMPI_ASM2(op) "f" op " %0.4s, %1.4s, %2.4s"
+#  define AMPI_FIRST    "w"
+#  define AMPI_EQUAL    "cmeq"
+#  define AMPI_HAS_FMA
+#  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_HALVES
+typedef float32x4_t ampi_neon_floats;
+typedef uint32x4_t ampi_neon_words, ampi_neon_mask;
+typedef uint64x2_t ampi_neon_words64;
+typedef float16x4_t ampi_neon_halves;
+#  define AMPI_PASS AMPI_PASS_ALIKE
+#  include AMP_SELF
+/* clang-format off */
+AMPI_OP float32x4_t ampi_neon_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+AMPI_OP uint32x4_t  ampi_neon_select(uint32x4_t m, uint32x4_t a, uint32x4_t b) { return vbslq_u32(m, a, b); }
+
+AMPI_OP float32x4_t ampi_neon_set(float x)                         { return vdupq_n_f32(x); }
+AMPI_OP uint32x4_t  ampi_neon_word(uint32_t x)                     { return vdupq_n_u32(x); }
+AMPI_OP uint32x4_t  ampi_neon_shl_each(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, (int32x4_t)n); }
+AMPI_OP int         ampi_neon_any(uint32x4_t a)                    { return vmaxvq_u32(a) != 0; }
+AMPI_OP uint64x2_t  ampi_neon_word64(uint64_t x)                   { return vdupq_n_u64(x); }
+AMPI_OP uint64x2_t  ampi_neon_mul32(uint64x2_t a, uint64x2_t b)    { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
+AMPI_OP uint64x2_t  ampi_neon_even64(uint64x2_t a, uint64x2_t b)   { return vtrn1q_u64(a, b); }
+AMPI_OP uint64x2_t  ampi_neon_odd64(uint64x2_t a, uint64x2_t b)    { return vtrn2q_u64(a, b); }
+AMPI_OP uint8x8_t   ampi_neon_low64(const void *p)                 { return vld1_u8((const uint8_t *)p); }
+AMPI_OP uint16x8_t  ampi_neon_low16(uint32x4_t a, uint32x4_t b)    { return vcombine_u16(vmovn_u32(a), vmovn_u32(b)); }
+AMPI_OP void        ampi_neon_done(void)                           {}
+/* clang-format on */
+AMPI_OP uint64x2_t ampi_neon_counters(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
+AMPI_OP float32x4_t ampi_neon_fuse(float32x4_t a, float32x4_t b, float32x4_t c) {
+    return ampi_neon_guard(vfmaq_f32(c, a, b));
+}
+AMPI_OP uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) { /* by a negative number: to the right */
+    return vshlq_u32(a, vnegq_s32((int32x4_t)n));
+}
+AMPI_OP uint32x4_t ampi_neon_load16(const void *p) { return vmovl_u16(vreinterpret_u16_u8(ampi_neon_low64(p))); }
+AMPI_OP uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
+    return (uint32x4_t)vminq_s32((int32x4_t)a, (int32x4_t)b);
+}
+AMPI_OP uint32x4_t ampi_neon_max(uint32x4_t a, uint32x4_t b) {
+    return (uint32x4_t)vmaxq_s32((int32x4_t)a, (int32x4_t)b);
+}
+AMPI_OP float32x4_t ampi_neon_larger_abs(float32x4_t a, float32x4_t b) {
+    __asm__("fmaxnm %0.4s, %0.4s, %1.4s" : "+w"(a) : "w"(vabsq_f32(b)));
+    return a;
+}
+AMPI_OP uint32x4_t ampi_neon_nonzero(float32x4_t x) {
+    uint32x4_t r;
+    __asm__("facgt %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(x), "w"(vdupq_n_f32(0.0f)));
+    return r;
+}
+AMPI_OP uint32x4_t ampi_neon_same16(uint32x4_t mask, const void *a, const void *b) {
+    uint16x4_t x = vreinterpret_u16_u8(ampi_neon_low64(a)), y = vreinterpret_u16_u8(ampi_neon_low64(b));
+    return mask & (uint32x4_t)vmovl_s16((int16x4_t)vceq_u16(x, y));
+}
+AMPI_OP uint32x4_t ampi_neon_load8(const void *p) {
+    uint32_t x;
+    memcpy(&x, p, 4);
+    return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(x)))));
+}
+AMPI_OP void ampi_neon_store16(void *p, uint32x4_t a, uint32x4_t b) {
+    vst1q_u8((uint8_t *)p, vreinterpretq_u8_u16(ampi_neon_low16(a, b)));
+}
+AMPI_OP void ampi_neon_store8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
+    vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(ampi_neon_low16(a, b)), vmovn_u16(ampi_neon_low16(c, d))));
+}
+AMPI_OP uint32x4_t ampi_neon_from_halves(float16x4_t h) { return (uint32x4_t)vcvt_f32_f16(h); }
+AMPI_OP float16x4_t ampi_neon_to_halves(uint32x4_t x) { return vcvt_f16_f32((float32x4_t)x); }
+#  define AMPI_PASS AMPI_PASS_VECTOR
+#  include AMP_SELF
+#endif
+
+/* ==== >>cpu-pick =================================================================================================
+   Which paths there are, and which one this machine gets.  tests: tests/test_context.c, tests/test_arrays.c */
+
+/* Least first: each starts from the table of the one before it and replaces what it does better. */
+#if defined(AMPI_X86)
+#  define AMPI_PATHS(X) X(scalar, SCALAR) X(sse2, SSE2) X(avx2, AVX2) X(avx512, AVX512)
+#elif defined(AMPI_NEON)
+#  define AMPI_PATHS(X) X(scalar, SCALAR) X(neon, NEON)
+#else
+#  define AMPI_PATHS(X) X(scalar, SCALAR)
+#endif
+
 typedef struct ampi_cpuid {
     amp_simd best;
     int32_t bf16; /* AVX512_BF16 */
     int32_t amd;
 } ampi_cpuid;
+#if defined(AMPI_X86)
+/* CPUID and XGETBV ourselves: __builtin_cpu_supports does not know "f16c" in older compilers. */
 #  define AMPI_CPUID_AVX2_C   (1u << 27 | 1u << 28 | 1u << 29 | 1u << 12) /* leaf 1, ECX: OSXSAVE AVX F16C FMA */
 #  define AMPI_CPUID_AVX2_B   (1u << 5)                                   /* leaf 7, EBX */
 #  define AMPI_CPUID_AVX512_B (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* leaf 7, EBX: F DQ BW VL */
@@ -9885,206 +9727,35 @@ static ampi_cpuid ampi_cpuid_read(void) {
     if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) is.bf16 = (int32_t)(a >> 5) & 1;
     return is;
 }
-static void ampi_use_avx512(ampi_kernels *k, int bf16) {
-    ampi_avx512_use(k);
-    k->simd = AMP_SIMD_AVX512;
-    k->name = "avx512";
-    k->mr[0] = 12;
-    k->mr[1] = 8;
-    k->mr[2] = 4;
-    k->mr[3] = 1;
-    k->nr = 32;
-    k->tile[0] = ampi_avx512_tile_12;
-    k->tile[1] = ampi_avx512_tile_8;
-    k->tile[2] = ampi_avx512_tile_4;
-    k->tile[3] = ampi_avx512_tile_1;
-#  ifdef AMPI_HAS_BF16
-    if (bf16) k->narrow[AMP_BF16] = ampi_avx512_narrow_bf16_hw;
-#  else
-    (void)bf16;
+#else
+static ampi_cpuid ampi_cpuid_read(void) {
+    ampi_cpuid is = {AMP_SIMD_SCALAR, 0, 0};
+#  ifdef AMPI_NEON
+    is.best = AMP_SIMD_NEON;
 #  endif
+    return is;
 }
-#elif defined(AMPI_NEON)
-
-/* ---- neon ---- */
-#  define AMPI_HAS_SHIFT_EACH
-#  define AMPI_HAS_HALVES
-typedef float32x4_t ampi_neon_floats;
-typedef uint32x4_t ampi_neon_words, ampi_neon_mask;
-typedef uint64x2_t ampi_neon_words64;
-#  define AMPI_F(name) ampi_neon_##name
-#  define AMPI_TARGET
-#  define AMPI_WIDTH 4u
-AMPI_ALWAYS float32x4_t ampi_neon_guard(float32x4_t x) {
-    __asm__("" : "+w"(x));
-    return x;
-}
-AMPI_ALWAYS float32x4_t ampi_neon_set(float x) { return vdupq_n_f32(x); }
-AMPI_ALWAYS float32x4_t ampi_neon_load(const float *p) { return vld1q_f32(p); }
-AMPI_ALWAYS void ampi_neon_store(float *p, float32x4_t x) { vst1q_f32(p, x); }
-AMPI_ALWAYS float32x4_t ampi_neon_add(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vaddq_f32(a, b)); }
-AMPI_ALWAYS float32x4_t ampi_neon_sub(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vsubq_f32(a, b)); }
-AMPI_ALWAYS float32x4_t ampi_neon_mul(float32x4_t a, float32x4_t b) { return ampi_neon_guard(vmulq_f32(a, b)); }
-AMPI_ALWAYS float32x4_t ampi_neon_fma(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
-AMPI_ALWAYS float32x4_t ampi_neon_fuse(float32x4_t a, float32x4_t b, float32x4_t c) {
-    return ampi_neon_guard(vfmaq_f32(c, a, b));
-}
-AMPI_ALWAYS float32x4_t ampi_neon_div(float32x4_t a, float32x4_t b) {
-    float32x4_t r;
-    __asm__("fdiv %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
-    return r;
-}
-AMPI_ALWAYS float32x4_t ampi_neon_larger(float32x4_t a, float32x4_t b) {
-    float32x4_t r;
-    __asm__("fmax %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
-    return r;
-}
-AMPI_ALWAYS float32x4_t ampi_neon_smaller(float32x4_t a, float32x4_t b) {
-    float32x4_t r;
-    __asm__("fmin %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
-    return r;
-}
-AMPI_ALWAYS float32x4_t ampi_neon_sqrt(float32x4_t a) {
-    float32x4_t r;
-    __asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(a));
-    return r;
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_bits(float32x4_t x) { return vreinterpretq_u32_f32(x); }
-AMPI_ALWAYS float32x4_t ampi_neon_as_floats(uint32x4_t x) { return vreinterpretq_f32_u32(x); }
-AMPI_ALWAYS int32x4_t ampi_neon_as_signed(uint32x4_t x) { return vreinterpretq_s32_u32(x); }
-AMPI_ALWAYS uint32x4_t ampi_neon_word(uint32_t x) { return vdupq_n_u32(x); }
-AMPI_ALWAYS uint32x4_t ampi_neon_load_words(const void *p) {
-    return vreinterpretq_u32_u8(vld1q_u8((const uint8_t *)p));
-}
-AMPI_ALWAYS void ampi_neon_store_words(void *p, uint32x4_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u32(x)); }
-AMPI_ALWAYS uint32x4_t ampi_neon_and_words(uint32x4_t a, uint32x4_t b) { return vandq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_neon_or_words(uint32x4_t a, uint32x4_t b) { return vorrq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_neon_xor_words(uint32x4_t a, uint32x4_t b) { return veorq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_neon_add_words(uint32x4_t a, uint32x4_t b) { return vaddq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_neon_sub_words(uint32x4_t a, uint32x4_t b) { return vsubq_u32(a, b); }
-AMPI_ALWAYS uint32x4_t ampi_neon_shl(uint32x4_t a, uint32_t n) { return vshlq_u32(a, vdupq_n_s32((int32_t)n)); }
-AMPI_ALWAYS uint32x4_t ampi_neon_shr(uint32x4_t a, uint32_t n) { /* by a negative number: to the right */
-    return vshlq_u32(a, vdupq_n_s32(-(int32_t)n));
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_shl_each(uint32x4_t a, uint32x4_t n) { return vshlq_u32(a, ampi_neon_as_signed(n)); }
-AMPI_ALWAYS uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) {
-    return vshlq_u32(a, vnegq_s32(ampi_neon_as_signed(n)));
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_greater(uint32x4_t a, uint32x4_t b) {
-    return vcgtq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b));
-}
-AMPI_ALWAYS float32x4_t ampi_neon_larger_abs(float32x4_t a, float32x4_t b) {
-    __asm__("fmaxnm %0.4s, %0.4s, %1.4s" : "+w"(a) : "w"(vabsq_f32(b)));
-    return a;
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_nonzero(float32x4_t x) {
-    uint32x4_t r;
-    __asm__("facgt %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(x), "w"(vdupq_n_f32(0.0f)));
-    return r;
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_same(uint32x4_t mask, float32x4_t a, float32x4_t b) {
-    uint32x4_t r;
-    __asm__("fcmeq %0.4s, %1.4s, %2.4s" : "=w"(r) : "w"(a), "w"(b));
-    return vandq_u32(mask, r);
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_same16(uint32x4_t mask, const void *a, const void *b) {
-    uint16x4_t x = vreinterpret_u16_u8(vld1_u8((const uint8_t *)a));
-    uint16x4_t y = vreinterpret_u16_u8(vld1_u8((const uint8_t *)b));
-    return vandq_u32(mask, vreinterpretq_u32_s32(vmovl_s16(vreinterpret_s16_u16(vceq_u16(x, y)))));
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_add_if(uint32x4_t sum, uint32x4_t mask) { return vsubq_u32(sum, mask); }
-AMPI_ALWAYS uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
-    return vreinterpretq_u32_s32(vminq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b)));
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_max(uint32x4_t a, uint32x4_t b) {
-    return vreinterpretq_u32_s32(vmaxq_s32(ampi_neon_as_signed(a), ampi_neon_as_signed(b)));
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_select(uint32x4_t m, uint32x4_t a, uint32x4_t b) { return vbslq_u32(m, a, b); }
-AMPI_ALWAYS int ampi_neon_any(uint32x4_t a) { return vmaxvq_u32(a) != 0; }
-AMPI_ALWAYS uint32x4_t ampi_neon_load16(const void *p) {
-    return vmovl_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t *)p)));
-}
-AMPI_ALWAYS uint32x4_t ampi_neon_load8(const void *p) {
-    uint32_t x;
-    memcpy(&x, p, 4);
-    return vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(x)))));
-}
-AMPI_ALWAYS uint16x8_t ampi_neon_low16(uint32x4_t a, uint32x4_t b) { return vcombine_u16(vmovn_u32(a), vmovn_u32(b)); }
-AMPI_ALWAYS void ampi_neon_store16(void *p, uint32x4_t a, uint32x4_t b) {
-    vst1q_u8((uint8_t *)p, vreinterpretq_u8_u16(ampi_neon_low16(a, b)));
-}
-AMPI_ALWAYS void ampi_neon_store8(void *p, uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d) {
-    vst1q_u8((uint8_t *)p, vcombine_u8(vmovn_u16(ampi_neon_low16(a, b)), vmovn_u16(ampi_neon_low16(c, d))));
-}
-AMPI_ALWAYS uint64x2_t ampi_neon_word64(uint64_t x) { return vdupq_n_u64(x); }
-AMPI_ALWAYS uint64x2_t ampi_neon_add64(uint64x2_t a, uint64x2_t b) { return vaddq_u64(a, b); }
-AMPI_ALWAYS uint64x2_t ampi_neon_xor64(uint64x2_t a, uint64x2_t b) { return veorq_u64(a, b); }
-AMPI_ALWAYS uint64x2_t ampi_neon_mul32(uint64x2_t a, uint64x2_t b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
-AMPI_ALWAYS uint64x2_t ampi_neon_high32(uint64x2_t a) { return vshrq_n_u64(a, 32); }
-AMPI_ALWAYS uint64x2_t ampi_neon_join32(uint64x2_t low, uint64x2_t high) { return vsliq_n_u64(low, high, 32); }
-AMPI_ALWAYS uint64x2_t ampi_neon_even64(uint64x2_t a, uint64x2_t b) { return vtrn1q_u64(a, b); }
-AMPI_ALWAYS uint64x2_t ampi_neon_odd64(uint64x2_t a, uint64x2_t b) { return vtrn2q_u64(a, b); }
-AMPI_ALWAYS uint64x2_t ampi_neon_counters(void) { return vcombine_u64(vcreate_u64(0), vcreate_u64(1)); }
-AMPI_ALWAYS void ampi_neon_store64(void *p, uint64x2_t x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_u64(x)); }
-AMPI_ALWAYS void ampi_neon_done(void) {}
-AMPI_ALWAYS uint32x4_t ampi_neon_load_halves(const void *p) {
-    return ampi_neon_bits(vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)p))));
-}
-AMPI_ALWAYS void ampi_neon_store_halves(char *d, const char *s) {
-    uint32_t k;
-    for (k = 0; k < 4; k++) {
-        float16x4_t h = vcvt_f16_f32(ampi_neon_as_floats(ampi_neon_load_words(s + 16 * k)));
-        vst1_u8((uint8_t *)d + 8 * k, vreinterpret_u8_f16(h));
-    }
-}
-#  define AMPI_PASS  AMPI_PASS_VECTOR
-#  include AMP_SELF
-static void ampi_neon_tile_12(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_neon_tile(12, kc, a, b, c, first);
-}
-static void ampi_neon_tile_4(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_neon_tile(4, kc, a, b, c, first);
-}
-static void ampi_neon_tile_1(size_t kc, const float *a, const float *b, float *c, int first) {
-    ampi_neon_tile(1, kc, a, b, c, first);
-}
-static void ampi_use_neon(ampi_kernels *k) {
-    ampi_neon_use(k);
-    k->simd = AMP_SIMD_NEON;
-    k->name = "neon";
-    k->mr[0] = 12;
-    k->mr[1] = 4;
-    k->mr[2] = 1;
-    k->nr = 8;
-    k->tile[0] = ampi_neon_tile_12;
-    k->tile[1] = ampi_neon_tile_4;
-    k->tile[2] = ampi_neon_tile_1;
-    k->fused = NULL;
-}
-#  undef AMPI_F
-#  undef AMPI_TARGET
-#  undef AMPI_WIDTH
-#  undef AMPI_HAS_SHIFT_EACH
-#  undef AMPI_HAS_HALVES
 #endif
+/* Tables of kernels are filled by code: a const table of addresses would be writable data in PIC. */
 static int ampi_pick_kernels(ampi_kernels *k, amp_simd want) { /* 0: not here */
-    ampi_use_scalar(k);
-#if defined(AMPI_X86)
-    {
-        ampi_cpuid is = ampi_cpuid_read();
-        if (want == AMP_SIMD_AUTO) want = is.best;
-        if (want >= AMP_SIMD_SSE2 && want <= is.best) ampi_use_sse2(k);
-        if (want >= AMP_SIMD_AVX2 && want <= is.best) ampi_use_avx2(k);
-        if (want == AMP_SIMD_AVX512 && want <= is.best) ampi_use_avx512(k, is.bf16);
-        /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
-        k->pages = is.amd ? 1 : 4;
+    const ampi_cpuid is = ampi_cpuid_read();
+    if (want == AMP_SIMD_AUTO) want = is.best;
+    memset(k, 0, sizeof *k);
+#define AMP_X(path, NAME) \
+    if (want >= AMP_SIMD_##NAME) { \
+        ampi_##path##_use(k); \
+        k->simd = AMP_SIMD_##NAME; \
+        k->name = #path; \
     }
-#elif defined(AMPI_NEON)
-    if (want == AMP_SIMD_AUTO || want == AMP_SIMD_NEON) ampi_use_neon(k);
+    AMPI_PATHS(AMP_X)
+#undef AMP_X
+#ifdef AMPI_HAS_BF16
+    if (want == AMP_SIMD_AVX512 && is.bf16) k->narrow[AMP_BF16] = ampi_avx512_narrow_bf16_hw;
 #endif
-    return want == AMP_SIMD_AUTO || want == k->simd;
+    /* f32->f16, GB/s: Zen 5 45 with one page, 30 with 4; Granite Rapids 17 and 20 (bench/NOTES.md) */
+    k->pages = is.amd ? 1 : 4;
+    return k->simd == want && want <= is.best;
 }
-
 /* ==== >>cpu-host =================================================================================================
    Thread pool. Tasks are large and handed out one by one under a mutex; results do not depend on who runs which.
    tests: tests/test_context.c */
@@ -10486,10 +10157,10 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     size_t size = amp_dtype_size(a.dtype), i, n;
-    if (!k->bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
+    if (!k->is_bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
-        if (!k->bad(ampi_at(a, i), n * size, a.dtype)) continue;
+        if (!k->is_bad(ampi_at(a, i), n * size, a.dtype)) continue;
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
@@ -10686,7 +10357,7 @@ static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_
             amax = k->amax(u, m, amax);
             continue;
         }
-        amax = k->fit(fitted, u, m, q->by, q->limit, amax);
+        amax = k->fit_to(fitted, u, m, q->by, q->limit, amax);
         k->narrow[t](to, fitted, m);
         to += m;
     }
@@ -10944,7 +10615,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
         b->k->narrow[p->model_dtype](to, w, b->n);
-    if (!b->k->bad(to, b->n * 2, p->model_dtype)) return 0;
+    if (!b->k->is_bad(to, b->n * 2, p->model_dtype)) return 0;
     for (e = 0; e < b->n; e++)
         overflow |= amp_copy_overflow(ampi_load_pattern(to, p->model_dtype, e), w[e], p->model_dtype);
     return overflow;
@@ -10977,7 +10648,7 @@ static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    b->k->still(t, model, low, b->n);
+    b->k->count_unchanged(t, model, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -11064,7 +10735,7 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
         (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
         b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
-        if (tally) b.k->sizes(tally, w, job->u + b.i, b.n, c.lr);
+        if (tally) b.k->count_sizes(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }
@@ -11623,7 +11294,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
         full = ampi_xent_logits(j, x, at + i, n);
-        *top = k->top(x, n, AMP_XENT_LEAST);
+        *top = k->largest(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
@@ -11643,7 +11314,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
         if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
-        k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
@@ -11873,6 +11544,8 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
    says which part is wanted, and includes itself; the guards above then skip all the rest. A debugger, a sanitizer and
    the compiler see plain functions and lines.
 
+   ampi_PATH_name is AMPI_F(name): search F(name).
+
    AMPI_FLOATS are AMPI_WIDTH floats, AMPI_WORDS as many 32-bit integers, AMPI_WORDS64 64-bit integers for Philox.
    Names in capitals are operations of the path. Arithmetic is guarded like the scalar operations; division, root,
    larger and smaller are written as instructions, because compilers replace the operators under -ffast-math.
@@ -11928,77 +11601,112 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 
 #if AMPI_PASS <= AMPI_PASS_UPDATE
 #  define AMPI_INNER AMP_INLINE
-#endif
-#if AMPI_PASS == AMPI_PASS_SCALAR
-#  define AMPI_INNER AMPI_ALWAYS
-#  define AMPI_OUTER static
-#endif
-#ifndef AMPI_INNER
-#  define AMPI_INNER AMPI_TARGET AMPI_ALWAYS
+#else
+#  define AMPI_INNER AMPI_OP
 #  define AMPI_OUTER AMPI_TARGET static
 #endif
 
-/* ---- operations that SSE2, AVX2 and AVX-512 spell alike. AMPI_MM(add_ps): _mm_add_ps; AMPI_SI(_and): _mm_and_si128
-   ---- */
-#if AMPI_PASS == AMPI_PASS_X86
-AMPI_INNER AMPI_FLOATS AMPI_F(guard)(AMPI_FLOATS x) {
+/* ---- operations that all paths of vectors spell alike: by the vectors that gcc and clang have in the language, where
+   they give the same instructions whatever the flags; the others by name ---- */
+#if AMPI_PASS == AMPI_PASS_ALIKE
+typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_WORDS AMPI_F(words_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((aligned(1), may_alias));
+typedef uint32_t AMPI_F(u32) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef int32_t AMPI_F(i32) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef uint64_t AMPI_F(u64) __attribute__((vector_size(4u * AMPI_WIDTH)));
+#  define AMPI_U32 AMPI_F(u32)
+#  define AMPI_I32 AMPI_F(i32)
+#  define AMPI_U64 AMPI_F(u64)
+AMPI_OP AMPI_FLOATS AMPI_F(guard)(AMPI_FLOATS x) {
     __asm__("" : "+" AMPI_REG(x));
     return x;
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(set)(float x) { return AMPI_MM(set1_ps)(x); }
-AMPI_INNER AMPI_FLOATS AMPI_F(load)(const float *p) { return AMPI_MM(loadu_ps)(p); }
-AMPI_INNER void AMPI_F(store)(float *p, AMPI_FLOATS x) { AMPI_MM(storeu_ps)(p, x); }
-AMPI_INNER AMPI_FLOATS AMPI_F(add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(AMPI_MM(add_ps)(a, b)); }
-AMPI_INNER AMPI_FLOATS AMPI_F(sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(AMPI_MM(sub_ps)(a, b)); }
-AMPI_INNER AMPI_FLOATS AMPI_F(mul)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(AMPI_MM(mul_ps)(a, b)); }
-AMPI_INNER AMPI_WORDS AMPI_F(word)(uint32_t x) { return AMPI_MM(set1_epi32)((int)x); }
-AMPI_INNER AMPI_WORDS AMPI_F(load_words)(const void *p) { return AMPI_SI(_loadu)((const AMPI_WORDS *)p); }
-AMPI_INNER void AMPI_F(store_words)(void *p, AMPI_WORDS x) { AMPI_SI(_storeu)((AMPI_WORDS *)p, x); }
-AMPI_INNER AMPI_WORDS AMPI_F(and_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_SI(_and)(a, b); }
-AMPI_INNER AMPI_WORDS AMPI_F(or_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_SI(_or)(a, b); }
-AMPI_INNER AMPI_WORDS AMPI_F(xor_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_SI(_xor)(a, b); }
-AMPI_INNER AMPI_WORDS AMPI_F(add_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(add_epi32)(a, b); }
-AMPI_INNER AMPI_WORDS AMPI_F(sub_words)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(sub_epi32)(a, b); }
-AMPI_INNER AMPI_WORDS64 AMPI_F(add64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(add_epi64)(a, b); }
-AMPI_INNER AMPI_WORDS64 AMPI_F(xor64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_SI(_xor)(a, b); }
-AMPI_INNER AMPI_WORDS64 AMPI_F(mul32)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(mul_epu32)(a, b); }
-AMPI_INNER AMPI_WORDS64 AMPI_F(even64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(unpacklo_epi64)(a, b); }
-AMPI_INNER AMPI_WORDS64 AMPI_F(odd64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(unpackhi_epi64)(a, b); }
-AMPI_INNER AMPI_WORDS64 AMPI_F(high32)(AMPI_WORDS64 a) { return AMPI_MM(srli_epi64)(a, 32); }
-AMPI_INNER AMPI_WORDS64 AMPI_F(join32)(AMPI_WORDS64 low, AMPI_WORDS64 high) {
-    return AMPI_SI(_or)(AMPI_SI(_and)(low, AMPI_F(word64)(0xffffffffu)), AMPI_MM(slli_epi64)(high, 32));
+/* clang-format off */
+AMPI_OP AMPI_FLOATS AMPI_F(load)(const float *p)              { return *(const AMPI_F(floats_at) *)p; }
+AMPI_OP void        AMPI_F(store)(float *p, AMPI_FLOATS x)    { *(AMPI_F(floats_at) *)p = x; }
+AMPI_OP AMPI_FLOATS AMPI_F(add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a + b); }
+AMPI_OP AMPI_FLOATS AMPI_F(sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a - b); }
+AMPI_OP AMPI_FLOATS AMPI_F(mul)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a * b); }
+AMPI_OP AMPI_WORDS  AMPI_F(bits)(AMPI_FLOATS x)               { return (AMPI_WORDS)x; }
+AMPI_OP AMPI_FLOATS AMPI_F(as_floats)(AMPI_WORDS x)           { return (AMPI_FLOATS)x; }
+AMPI_OP AMPI_FLOATS AMPI_F(size)(AMPI_FLOATS x)               { return (AMPI_FLOATS)((AMPI_U32)x & 0x7fffffffu); }
+
+AMPI_OP AMPI_WORDS AMPI_F(load_words)(const void *p)             { return *(const AMPI_F(words_at) *)p; }
+AMPI_OP void       AMPI_F(store_words)(void *p, AMPI_WORDS x)    { *(AMPI_F(words_at) *)p = x; }
+AMPI_OP AMPI_WORDS AMPI_F(and_words)(AMPI_WORDS a, AMPI_WORDS b) { return a & b; }
+AMPI_OP AMPI_WORDS AMPI_F(or_words)(AMPI_WORDS a, AMPI_WORDS b)  { return a | b; }
+AMPI_OP AMPI_WORDS AMPI_F(xor_words)(AMPI_WORDS a, AMPI_WORDS b) { return a ^ b; }
+AMPI_OP AMPI_WORDS AMPI_F(add_words)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_WORDS)((AMPI_U32)a + (AMPI_U32)b); }
+AMPI_OP AMPI_WORDS AMPI_F(sub_words)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_WORDS)((AMPI_U32)a - (AMPI_U32)b); }
+AMPI_OP AMPI_WORDS AMPI_F(shl)(AMPI_WORDS a, uint32_t n)         { return (AMPI_WORDS)((AMPI_U32)a << n); }
+AMPI_OP AMPI_WORDS AMPI_F(shr)(AMPI_WORDS a, uint32_t n)         { return (AMPI_WORDS)((AMPI_U32)a >> n); }
+
+AMPI_OP AMPI_WORDS64 AMPI_F(add64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return (AMPI_WORDS64)((AMPI_U64)a + (AMPI_U64)b); }
+AMPI_OP AMPI_WORDS64 AMPI_F(xor64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return a ^ b; }
+AMPI_OP AMPI_WORDS64 AMPI_F(low32)(AMPI_WORDS64 a)                 { return (AMPI_WORDS64)((AMPI_U64)a & 0xffffffffu); }
+AMPI_OP AMPI_WORDS64 AMPI_F(high32)(AMPI_WORDS64 a)                { return (AMPI_WORDS64)((AMPI_U64)a >> 32); }
+AMPI_OP AMPI_WORDS64 AMPI_F(up32)(AMPI_WORDS64 a)                  { return (AMPI_WORDS64)((AMPI_U64)a << 32); }
+AMPI_OP void         AMPI_F(store64)(void *p, AMPI_WORDS64 x)      { *(AMPI_F(words64_at) *)p = x; }
+
+AMPI_OP AMPI_WORDS64 AMPI_F(join32)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_F(low32)(a) | AMPI_F(up32)(b); }
+/* clang-format on */
+#  ifndef AMPI_HAS_MASKS
+AMPI_OP AMPI_MASK AMPI_F(greater)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_MASK)((AMPI_I32)a > (AMPI_I32)b); }
+AMPI_OP AMPI_WORDS AMPI_F(add_if)(AMPI_WORDS sum, AMPI_MASK m) { return (AMPI_WORDS)((AMPI_U32)sum - (AMPI_U32)m); }
+#  endif
+/* By name: compilers replace the operators under -ffast-math. */
+#  define AMPI_BINARY(name, op) \
+    AMPI_OP AMPI_FLOATS AMPI_F(name)(AMPI_FLOATS a, AMPI_FLOATS b) { \
+        AMPI_FLOATS r; \
+        __asm__(AMPI_ASM2(op) : "=" AMPI_REG(r) : AMPI_FIRST(a), AMPI_REG(b)); \
+        return r; \
+    }
+AMPI_BINARY(div, "div")
+AMPI_BINARY(larger, "max")
+AMPI_BINARY(smaller, "min")
+#  ifndef AMPI_HAS_MASKS
+AMPI_BINARY(equal, AMPI_EQUAL)
+#    ifdef AMPI_MM
+AMPI_BINARY(less, "cmplt")
+AMPI_OP AMPI_MASK AMPI_F(nonzero)(AMPI_FLOATS x) { /* not cmpneq: valgrind takes NaN for unequal in each form */
+    return (AMPI_MASK)AMPI_F(less)(AMPI_MM(setzero_ps)(), AMPI_F(size)(x));
 }
-AMPI_INNER void AMPI_F(store64)(void *p, AMPI_WORDS64 x) { AMPI_SI(_storeu)((AMPI_WORDS64 *)p, x); }
-#  ifdef AMPI_HAS_VEX /* three operands, and what SSE2 lacks */
-AMPI_INNER AMPI_FLOATS AMPI_F(div)(AMPI_FLOATS a, AMPI_FLOATS b) {
+#    endif
+AMPI_OP AMPI_MASK AMPI_F(same)(AMPI_MASK mask, AMPI_FLOATS a, AMPI_FLOATS b) {
+    return mask & (AMPI_MASK)AMPI_F(equal)(a, b);
+}
+#  endif
+#  undef AMPI_BINARY
+AMPI_OP AMPI_FLOATS AMPI_F(sqrt)(AMPI_FLOATS a) {
     AMPI_FLOATS r;
-    __asm__("vdivps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
+    __asm__(AMPI_ASM1("sqrt") : "=" AMPI_REG(r) : AMPI_REG(a));
     return r;
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(sqrt)(AMPI_FLOATS a) {
-    AMPI_FLOATS r;
-    __asm__("vsqrtps %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a));
-    return r;
-}
-AMPI_INNER AMPI_FLOATS AMPI_F(larger)(AMPI_FLOATS a, AMPI_FLOATS b) {
-    AMPI_FLOATS r;
-    __asm__("vmaxps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
-    return r;
-}
-AMPI_INNER AMPI_FLOATS AMPI_F(smaller)(AMPI_FLOATS a, AMPI_FLOATS b) {
-    AMPI_FLOATS r;
-    __asm__("vminps %2, %1, %0" : "=" AMPI_REG(r) : AMPI_REG(a), AMPI_REG(b));
-    return r;
-}
-AMPI_INNER AMPI_FLOATS AMPI_F(fuse)(AMPI_FLOATS a, AMPI_FLOATS b, AMPI_FLOATS c) {
+#  ifdef AMPI_MM /* intrinsics that SSE2, AVX2 and AVX-512 have alike: AMPI_MM(set1_ps) is _mm_set1_ps */
+/* clang-format off */
+AMPI_OP AMPI_FLOATS  AMPI_F(set)(float x)                           { return AMPI_MM(set1_ps)(x); }
+AMPI_OP AMPI_WORDS   AMPI_F(word)(uint32_t x)                       { return AMPI_MM(set1_epi32)((int)x); }
+AMPI_OP AMPI_WORDS64 AMPI_F(mul32)(AMPI_WORDS64 a, AMPI_WORDS64 b)  { return AMPI_MM(mul_epu32)(a, b); }
+AMPI_OP AMPI_WORDS64 AMPI_F(even64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(unpacklo_epi64)(a, b); }
+AMPI_OP AMPI_WORDS64 AMPI_F(odd64)(AMPI_WORDS64 a, AMPI_WORDS64 b)  { return AMPI_MM(unpackhi_epi64)(a, b); }
+#    ifdef AMPI_HAS_SHIFT_EACH /* what SSE2 lacks */
+AMPI_OP AMPI_WORDS AMPI_F(min)(AMPI_WORDS a, AMPI_WORDS b)      { return AMPI_MM(min_epi32)(a, b); }
+AMPI_OP AMPI_WORDS AMPI_F(max)(AMPI_WORDS a, AMPI_WORDS b)      { return AMPI_MM(max_epi32)(a, b); }
+AMPI_OP AMPI_WORDS AMPI_F(shl_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(sllv_epi32)(a, n); }
+AMPI_OP AMPI_WORDS AMPI_F(shr_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(srlv_epi32)(a, n); }
+#    endif
+/* clang-format on */
+#    ifdef AMPI_HAS_FMA
+AMPI_OP AMPI_FLOATS AMPI_F(fuse)(AMPI_FLOATS a, AMPI_FLOATS b, AMPI_FLOATS c) {
     return AMPI_F(guard)(AMPI_MM(fmadd_ps)(a, b, c));
 }
-AMPI_INNER AMPI_WORDS AMPI_F(min)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(min_epi32)(a, b); }
-AMPI_INNER AMPI_WORDS AMPI_F(max)(AMPI_WORDS a, AMPI_WORDS b) { return AMPI_MM(max_epi32)(a, b); }
-AMPI_INNER AMPI_WORDS AMPI_F(shl_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(sllv_epi32)(a, n); }
-AMPI_INNER AMPI_WORDS AMPI_F(shr_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(srlv_epi32)(a, n); }
+#    endif
 #  endif
-#endif /* AMPI_PASS_X86 */
+#  undef AMPI_U32
+#  undef AMPI_I32
+#  undef AMPI_U64
+#endif /* AMPI_PASS_ALIKE */
 
 /* ---- operations made of operations; the scalar ones branch instead ---- */
 #if AMPI_PASS == AMPI_PASS_VECTOR
@@ -12023,6 +11731,35 @@ AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
     r = AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0)), r, AMPI_WORD(0));
     return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0x7f800000u)), u, r));
 }
+/* F16, by instructions. They help FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
+   times too small, its NaN apart. */
+#  ifdef AMPI_HAS_HALVES
+typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((aligned(1), may_alias));
+AMPI_INNER AMPI_WORDS AMPI_F(load_halves)(const void *p) { return AMPI_F(from_halves)(*(const AMPI_F(halves_at) *)p); }
+AMPI_INNER void AMPI_F(store_two_halves)(char *p, const char *s) {
+    AMPI_F(halves) a = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s));
+    AMPI_F(halves) b = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s + 4u * AMPI_WIDTH));
+    __asm__("" : "+" AMPI_REG(a)); /* in registers: the forms that convert into memory are slow on some machines */
+    __asm__("" : "+" AMPI_REG(b));
+    memcpy(p, &a, sizeof a);
+    memcpy(p + sizeof a, &b, sizeof b);
+}
+AMPI_INNER void AMPI_F(store_halves)(char *p, const char *s) {
+    AMPI_F(store_two_halves)(p, s);
+    AMPI_F(store_two_halves)(p + 4u * AMPI_WIDTH, s + 8u * AMPI_WIDTH);
+}
+#  endif
+#  ifdef AMPI_HAS_HALVES_OF_F8
+typedef uint16_t AMPI_F(u16) __attribute__((vector_size(2u * AMPI_WIDTH)));
+AMPI_INNER AMPI_WORDS AMPI_F(load_e5m2)(const void *p) {
+    return AMPI_F(from_halves)((AMPI_F(halves))((AMPI_F(u16))AMPI_F(load_bytes)(p) << 8));
+}
+AMPI_INNER AMPI_WORDS AMPI_F(load_e4m3)(const void *p) {
+    AMPI_F(u16) h = (AMPI_F(u16))AMPI_F(load_bytes)(p) << 7 & 0xbf80, nan = (h + 0x80) & 0x4000;
+    AMPI_WORDS tiny = AMPI_F(from_halves)((AMPI_F(halves))(h | nan));
+    return AMPI_BITS(AMPI_MUL(AMPI_AS_FLOATS(tiny), AMPI_SET(256.0f)));
+}
+#  endif
 #endif
 
 /* ---- rules: exp and the activations ---- */
@@ -12346,7 +12083,15 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
     }
 }
 AMPI_FORMATS(AMPI_FORMAT_CASTS)
+#  if AMPI_PASS == AMPI_PASS_SCALAR /* the same on every path */
+AMPI_OUTER void AMPI_F(widen_f32)(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {
+    if (d != s) memcpy(d, s, n * 4);
+}
+#  endif
+#endif
 
+#if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- loops over floats; what is left of n is done by the scalar path ---- */
 #  define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
 AMPI_OUTER int AMPI_F(scale)(float *to, const float *u, size_t n, float by) {
@@ -12380,13 +12125,13 @@ AMPI_OUTER void AMPI_F(exps)(float *u, size_t n, float top) {
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_exps(u + i, n - i, top);
 }
-AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float by, float less) {
+AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less) {
     const AMPI_FLOATS minus = AMPI_NEGATIVE(AMPI_SET(less));
     size_t i;
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
         AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), minus));
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, by, less);
+    if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
@@ -12482,12 +12227,13 @@ AMPI_INNER void AMPI_F(tally)(
     s->updates = AMPI_ADD_IF(s->updates, update);
     s->ratio = AMPI_LARGER_ABS(s->ratio, AMPI_F(in_spacings)(step, old, s->most));
 }
-AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
+AMPI_OUTER void AMPI_F(count_sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
     AMPI_F(counts) s = AMPI_F(tally_begin)(t);
+    const uint32_t again = t->again; /* no store can change it */
     size_t i;
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS step = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
-        if (t->again)
+        if (again)
             AMPI_F(tally)(t, 1, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
         else
             AMPI_F(tally)(t, 0, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
@@ -12495,9 +12241,9 @@ AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, siz
     AMPI_F(tally_end)(t, &s);
     t->at = i;
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_sizes(t, w, u, n, by);
+    if (AMPI_LEFT(i, n)) ampi_scalar_count_sizes(t, w, u, n, by);
 }
-AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low, size_t n) {
+AMPI_OUTER void AMPI_F(count_unchanged)(ampi_tally *t, const char *model, const char *low, size_t n) {
     AMPI_WORDS lost = AMPI_LOAD_WORDS(t->lost);
     size_t i;
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
@@ -12510,7 +12256,7 @@ AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low,
     AMPI_STORE_WORDS(t->lost, lost);
     t->at = i;
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_still(t, model, low, n);
+    if (AMPI_LEFT(i, n)) ampi_scalar_count_unchanged(t, model, low, n);
 }
 /* A loop for each kind of update; 1 if a second moment is Inf. */
 AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
@@ -12558,7 +12304,9 @@ AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
+#endif
 
+#if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- sums, maxima, counts ---- */
 /* Terms of a part: numbers, or squares of products with `by`. */
 AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
@@ -12616,7 +12364,7 @@ AMPI_OUTER float AMPI_F(squares)(const char *g, amp_dtype t, size_t n, float by)
     if (t == AMP_F16) return AMPI_F(part)(g, AMP_F16, n, 1, by);
     return AMPI_F(part)(g, AMP_BF16, n, 1, by);
 }
-AMPI_OUTER float AMPI_F(top)(const float *u, size_t n, float top) {
+AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
     AMPI_FLOATS most = AMPI_SET(top);
     float lane[AMPI_WIDTH];
     size_t i;
@@ -12659,7 +12407,7 @@ AMPI_OUTER uint32_t AMPI_F(amax)(const float *u, size_t n, uint32_t amax) {
     AMPI_F(done)();
     return AMPI_LEFT(i, n) ? ampi_scalar_amax(u + i, n - i, amax) : amax;
 }
-AMPI_OUTER uint32_t AMPI_F(fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax) {
+AMPI_OUTER uint32_t AMPI_F(fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax) {
     AMPI_WORDS most = AMPI_WORD(0);
     size_t i;
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
@@ -12669,7 +12417,7 @@ AMPI_OUTER uint32_t AMPI_F(fit)(float *to, const float *u, size_t n, float by, u
     }
     amax = AMPI_F(largest_word)(most, amax);
     AMPI_F(done)();
-    return AMPI_LEFT(i, n) ? ampi_scalar_fit(to + i, u + i, n - i, by, limit, amax) : amax;
+    return AMPI_LEFT(i, n) ? ampi_scalar_fit_to(to + i, u + i, n - i, by, limit, amax) : amax;
 }
 AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
     const size_t width = AMPI_WIDTH;
@@ -12718,7 +12466,41 @@ AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint3
         found[2] += lane[2][i];
     }
 }
-#endif /* AMPI_PASS_SCALAR, AMPI_PASS_VECTOR */
+#endif
+
+#if AMPI_PASS == AMPI_PASS_SCALAR
+AMPI_OUTER void AMPI_F(round)(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
+    amp_rounding how = r ? AMP_STOCHASTIC : AMP_NEAREST;
+    size_t i;
+    uint32_t u;
+    for (i = 0; i < n; i++) {
+        memcpy(&u, (const char *)s + 4 * i, 4);
+        ampi_store_pattern(d, t, i, ampi_encode(u, t, how, r ? r[i] : 0, saturate));
+    }
+}
+AMPI_OUTER const uint32_t *AMPI_F(random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
+    size_t i;
+    for (i = 0; i < n + (at & 3u); i += 4)
+        amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
+    return buf + (at & 3u);
+}
+AMPI_OUTER int AMPI_F(is_bad)(const void *p, size_t bytes, amp_dtype t) {
+    uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
+    size_t i;
+    for (i = 0; i + 64 <= bytes; i += 64) {
+        memcpy(x, (const char *)p + i, 64);
+        for (k = 0; k < 16; k++)
+            any |= (x[k] & e) + (sign - e);
+    }
+    if (i < bytes) {
+        memset(x, 0, 64);
+        memcpy(x, (const char *)p + i, bytes - i);
+        for (k = 0; k < 16; k++)
+            any |= (x[k] & e) + (sign - e);
+    }
+    return (any & sign) != 0;
+}
+#endif
 
 #if AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at
@@ -12798,11 +12580,11 @@ AMPI_OUTER const uint32_t *AMPI_F(random)(uint32_t *buf, size_t n, uint64_t seed
     return buf + (at & 3u);
 }
 
-/* ---- finite checks: see ampi_scalar_bad ---- */
+/* ---- finite checks: see ampi_scalar_is_bad ---- */
 AMPI_INNER AMPI_WORDS AMPI_F(carried)(const char *p, AMPI_WORDS exponents, AMPI_WORDS one) {
     return AMPI_ADD_WORDS(AMPI_AND(AMPI_LOAD_WORDS(p), exponents), one);
 }
-AMPI_OUTER int AMPI_F(bad)(const void *src, size_t bytes, amp_dtype t) {
+AMPI_OUTER int AMPI_F(is_bad)(const void *src, size_t bytes, amp_dtype t) {
     const AMPI_WORDS e = AMPI_WORD(ampi_exponents(t)), one = AMPI_WORD(ampi_signs(t) - ampi_exponents(t));
     const size_t step = 16u * AMPI_WIDTH;
     const char *p = (const char *)src;
@@ -12819,7 +12601,7 @@ AMPI_OUTER int AMPI_F(bad)(const void *src, size_t bytes, amp_dtype t) {
         any = AMPI_OR(any, AMPI_OR(AMPI_OR(v0, v1), AMPI_OR(v2, v3)));
     }
     if (AMPI_ANY(AMPI_AND(any, AMPI_WORD(ampi_signs(t))))) return 1;
-    return ampi_scalar_bad(p, bytes, t);
+    return ampi_scalar_is_bad(p, bytes, t);
 }
 
 #  ifdef AMPI_HAS_STREAM
@@ -12835,10 +12617,63 @@ AMPI_OUTER void AMPI_F(stream)(char *dst, const char *buf, size_t pages, const c
     }
 }
 #  endif
+#endif /* AMPI_PASS_VECTOR */
 
-/* ---- products: a tile of c, two vectors wide. `rows` is a constant wherever these are inlined: what lies beyond it is
-   not compiled, and each p[i] and q[i] is a register ---- */
-#  define AMPI_MOST_ROWS 12
+/* ---- products: a tile of c, AMPI_COLUMNS wide ---- */
+#if AMPI_PASS == AMPI_PASS_SCALAR
+#  define AMPI_COLUMNS 8u
+/* Under these flags compilers may add up in a different order, but not what passes through memory. */
+#if defined(__GNUC__) && (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__))
+#  define AMPI_KEEP_ORDER(x) __asm__ volatile("" : "+m"(x))
+#else
+#  define AMPI_KEEP_ORDER(x) (void)0
+#endif
+AMPI_OUTER void AMPI_F(tile_4)(size_t kc, const float *a, const float *b, float *c, int first) {
+    float acc[4][8];
+    size_t i, j;
+    memset(acc, 0, sizeof acc);
+    for (; kc--; a += 4, b += 8) {
+        for (i = 0; i < 4; i++) {
+            for (j = 0; j < 8; j++)
+                acc[i][j] += a[i] * b[j];
+        }
+        AMPI_KEEP_ORDER(acc);
+    }
+    for (i = 0; i < 4; i++) {
+        for (j = 0; j < 8; j++)
+            c[i * AMPI_LDC + j] = first ? acc[i][j] : amp_add(c[i * AMPI_LDC + j], acc[i][j]);
+    }
+}
+AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
+    size_t i, j, k;
+    for (i = 0; i < rows; i++, c += AMPI_LDC) {
+        const float z = amp_add(0.0f, 0.0f); /* see AMPI_F(tile) */
+        float sum[8] = {z, z, z, z, z, z, z, z};
+        for (k = 0; k < kc; k++) {
+            for (j = 0; j < 8; j++)
+                sum[j] = amp_fma(a[k * mr + i], b[k * 8 + j], sum[j]);
+        }
+        for (j = 0; j < 8; j++)
+            c[j] = first ? sum[j] : amp_add(c[j], sum[j]);
+    }
+}
+AMPI_OUTER void AMPI_F(pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+    size_t k;
+    for (k = 0; k < depth; k++, to += width) {
+        to[0] = rows[k];
+        to[1] = rows[ld + k];
+        to[2] = rows[2 * ld + k];
+        to[3] = rows[3 * ld + k];
+    }
+}
+#endif
+
+/* ---- `rows` is a constant wherever these are inlined: what lies beyond it is not compiled, and each p[i] and q[i] is
+   a register. A list, no loop: with gcc -O1 they would be memory then ---- */
+#if AMPI_PASS == AMPI_PASS_VECTOR
+#  define AMPI_COLUMNS     (2u * AMPI_WIDTH)
+#  define AMPI_MOST_ROWS   12
+#  define AMPI_EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS s = AMPI_SET(a);
     *p = AMPI_FMA(s, x, *p);
@@ -12846,18 +12681,10 @@ AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLO
 }
 AMPI_INNER void AMPI_F(tile_column)(uint32_t rows, const float *a, const float *b, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS x = AMPI_LOAD(b), y = AMPI_LOAD(b + AMPI_WIDTH);
-    AMPI_F(tile_fma)(a[0], x, y, p, q);
-    if (rows > 1) AMPI_F(tile_fma)(a[1], x, y, p + 1, q + 1);
-    if (rows > 2) AMPI_F(tile_fma)(a[2], x, y, p + 2, q + 2);
-    if (rows > 3) AMPI_F(tile_fma)(a[3], x, y, p + 3, q + 3);
-    if (rows > 4) AMPI_F(tile_fma)(a[4], x, y, p + 4, q + 4);
-    if (rows > 5) AMPI_F(tile_fma)(a[5], x, y, p + 5, q + 5);
-    if (rows > 6) AMPI_F(tile_fma)(a[6], x, y, p + 6, q + 6);
-    if (rows > 7) AMPI_F(tile_fma)(a[7], x, y, p + 7, q + 7);
-    if (rows > 8) AMPI_F(tile_fma)(a[8], x, y, p + 8, q + 8);
-    if (rows > 9) AMPI_F(tile_fma)(a[9], x, y, p + 9, q + 9);
-    if (rows > 10) AMPI_F(tile_fma)(a[10], x, y, p + 10, q + 10);
-    if (rows > 11) AMPI_F(tile_fma)(a[11], x, y, p + 11, q + 11);
+#  define AMPI_X(i) \
+    if (rows > i) AMPI_F(tile_fma)(a[i], x, y, p + i, q + i);
+    AMPI_EACH_ROW(AMPI_X)
+#  undef AMPI_X
 }
 AMPI_INNER void AMPI_F(tile_row)(float *c, AMPI_FLOATS p, AMPI_FLOATS q, int first) {
     if (!first) {
@@ -12868,18 +12695,10 @@ AMPI_INNER void AMPI_F(tile_row)(float *c, AMPI_FLOATS p, AMPI_FLOATS q, int fir
     AMPI_STORE(c + AMPI_WIDTH, q);
 }
 AMPI_INNER void AMPI_F(tile_end)(uint32_t rows, float *c, const AMPI_FLOATS *p, const AMPI_FLOATS *q, int first) {
-    AMPI_F(tile_row)(c, p[0], q[0], first);
-    if (rows > 1) AMPI_F(tile_row)(c + 1 * AMPI_LDC, p[1], q[1], first);
-    if (rows > 2) AMPI_F(tile_row)(c + 2 * AMPI_LDC, p[2], q[2], first);
-    if (rows > 3) AMPI_F(tile_row)(c + 3 * AMPI_LDC, p[3], q[3], first);
-    if (rows > 4) AMPI_F(tile_row)(c + 4 * AMPI_LDC, p[4], q[4], first);
-    if (rows > 5) AMPI_F(tile_row)(c + 5 * AMPI_LDC, p[5], q[5], first);
-    if (rows > 6) AMPI_F(tile_row)(c + 6 * AMPI_LDC, p[6], q[6], first);
-    if (rows > 7) AMPI_F(tile_row)(c + 7 * AMPI_LDC, p[7], q[7], first);
-    if (rows > 8) AMPI_F(tile_row)(c + 8 * AMPI_LDC, p[8], q[8], first);
-    if (rows > 9) AMPI_F(tile_row)(c + 9 * AMPI_LDC, p[9], q[9], first);
-    if (rows > 10) AMPI_F(tile_row)(c + 10 * AMPI_LDC, p[10], q[10], first);
-    if (rows > 11) AMPI_F(tile_row)(c + 11 * AMPI_LDC, p[11], q[11], first);
+#  define AMPI_X(i) \
+    if (rows > i) AMPI_F(tile_row)(c + i * AMPI_LDC, p[i], q[i], first);
+    AMPI_EACH_ROW(AMPI_X)
+#  undef AMPI_X
 }
 AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const float *b, float *c, int first) {
     /* zero, but -Ofast must not know, or -0 + 0 stays -0 */
@@ -12893,42 +12712,101 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
     else
         AMPI_F(tile_end)(rows, c, p, q, 0);
 }
-#endif /* AMPI_PASS_VECTOR */
+#  define AMP_X(rows) \
+    AMPI_OUTER void AMPI_F(tile_##rows)(size_t kc, const float *a, const float *b, float *c, int first) { \
+        AMPI_F(tile)(rows, kc, a, b, c, first); \
+    }
+AMPI_TILES(AMP_X)
+#  undef AMP_X
+#  ifndef AMPI_HAS_FMA
+AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
+    size_t i, k;
+    for (i = 0; i < rows; i++, c += AMPI_LDC) {
+        AMPI_FLOATS p = AMPI_SET(0.0f), q = p;
+        for (k = 0; k < kc; k++) {
+            AMPI_FLOATS x = AMPI_SET(a[k * mr + i]);
+            p = AMPI_FUSE(x, AMPI_LOAD(b + k * AMPI_COLUMNS), p);
+            q = AMPI_FUSE(x, AMPI_LOAD(b + k * AMPI_COLUMNS + AMPI_WIDTH), q);
+        }
+        AMPI_F(tile_row)(c, p, q, first);
+    }
+}
+#  endif
+#endif
 
 /* ---- what a path puts into the table: each starts from the one below it and replaces what it does better ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 static void AMPI_F(use)(ampi_kernels *k) {
+    uint32_t i = 0;
     k->lanes = AMPI_WIDTH;
+    k->nr = AMPI_COLUMNS;
+#  define AMP_X(rows) \
+    k->mr[i] = rows; \
+    k->tile[i++] = AMPI_F(tile_##rows);
+    AMPI_TILES(AMP_X)
+#  undef AMP_X
+#  ifdef AMPI_HAS_FMA
+    k->fused = NULL;
+#  else
+    k->fused = AMPI_F(fused);
+#  endif
     AMPI_FORMATS(AMPI_FORMAT_USE)
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
     k->random = AMPI_F(random);
-    k->bad = AMPI_F(bad);
+    k->is_bad = AMPI_F(is_bad);
     k->scale = AMPI_F(scale);
     k->axpy = AMPI_F(axpy);
     k->amax = AMPI_F(amax);
-    k->fit = AMPI_F(fit);
+    k->fit_to = AMPI_F(fit_to);
     k->dot = AMPI_F(dot);
     k->squares = AMPI_F(squares);
     k->sum = AMPI_F(sum);
     k->count = AMPI_F(count);
-    k->top = AMPI_F(top);
+    k->largest = AMPI_F(largest);
     k->exps = AMPI_F(exps);
-    k->shares = AMPI_F(shares);
+    k->softmax_shares = AMPI_F(softmax_shares);
     k->act = AMPI_F(act);
     k->act_grad = AMPI_F(act_grad);
     k->drop = AMPI_F(drop);
     k->prepare = AMPI_F(prepare);
-    k->sizes = AMPI_F(sizes);
-    k->still = AMPI_F(still);
+    k->count_sizes = AMPI_F(count_sizes);
+    k->count_unchanged = AMPI_F(count_unchanged);
 #  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
 #  ifdef AMPI_HAS_STREAM
     k->stream = AMPI_F(stream);
+    k->fence = ampi_sse2_fence;
+#  endif
+#  ifdef AMPI_HAS_PACK4
+    k->pack4 = AMPI_F(pack4);
+#  endif
+#  if AMPI_PASS == AMPI_PASS_SCALAR
+    k->widen[AMP_F32] = ampi_scalar_widen_f32;
+    k->narrow[AMP_F32] = ampi_scalar_narrow_f32;
 #  endif
 }
+/* Here ends what the path defined. */
+#  undef AMPI_F
+#  undef AMPI_TARGET
+#  undef AMPI_WIDTH
+#  undef AMPI_TILES
+#  undef AMPI_COLUMNS
+#  undef AMPI_MM
+#  undef AMPI_REG
+#  undef AMPI_ASM1
+#  undef AMPI_ASM2
+#  undef AMPI_FIRST
+#  undef AMPI_EQUAL
+#  undef AMPI_HAS_FMA
+#  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_MASKS
+#  undef AMPI_HAS_HALVES
+#  undef AMPI_HAS_HALVES_OF_F8
+#  undef AMPI_HAS_STREAM
+#  undef AMPI_HAS_PACK4
 #endif
 
 #undef AMPI_INNER

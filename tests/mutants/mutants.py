@@ -148,7 +148,8 @@ def on_device(text, offset):
 def path_of(text, offset):
     """The path of vectors ("sse2") whose own text a place is, or None."""
     path = None
-    for m in re.finditer(r'^#[ \t]*(?:define AMPI_F\(name\)[ \t]+ampi_(\w+?)_##name|undef AMPI_F)$', text[:offset], re.M):
+    ends = r'#[ \t]*undef AMPI_F$|/\* ==== >>'  # a path's text ends where the next begins, or at a banner
+    for m in re.finditer(r'^(?:#[ \t]*define AMPI_F\(name\)[ \t]+ampi_(\w+?)_##name$|%s)' % ends, text[:offset], re.M):
         path = m.group(1)
     return path if path != 'scalar' else None
 

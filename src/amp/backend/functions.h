@@ -5,7 +5,7 @@
 
 #define AMPI_PASS_MATH   1 /* exp and the activations */
 #define AMPI_PASS_UPDATE 2 /* the optimizers */
-#define AMPI_PASS_X86    3 /* operations that differ in a suffix only */
+#define AMPI_PASS_ALIKE  3 /* operations that all paths of vectors spell alike */
 #define AMPI_PASS_SCALAR 4 /* loops over arrays, one float at a time */
 #define AMPI_PASS_VECTOR 5 /* all of it but the operations, for vectors */
 
@@ -48,6 +48,8 @@ AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return
 #define AMPI_PASS    AMPI_PASS_MATH
 #include AMP_SELF
 #undef AMPI_F
+
+/* ampi_scalar_exp_scaled is AMPI_F(exp_scaled) at >>lanes: search F(exp_scaled). So are its like below. */
 
 /* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
    0, NaN gives NaN. */

@@ -243,10 +243,10 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     size_t size = amp_dtype_size(a.dtype), i, n;
-    if (!k->bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
+    if (!k->is_bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
-        if (!k->bad(ampi_at(a, i), n * size, a.dtype)) continue;
+        if (!k->is_bad(ampi_at(a, i), n * size, a.dtype)) continue;
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
@@ -443,7 +443,7 @@ static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_
             amax = k->amax(u, m, amax);
             continue;
         }
-        amax = k->fit(fitted, u, m, q->by, q->limit, amax);
+        amax = k->fit_to(fitted, u, m, q->by, q->limit, amax);
         k->narrow[t](to, fitted, m);
         to += m;
     }

@@ -71,7 +71,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
         full = ampi_xent_logits(j, x, at + i, n);
-        *top = k->top(x, n, AMP_XENT_LEAST);
+        *top = k->largest(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
@@ -91,7 +91,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
         if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
-        k->shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }

@@ -187,7 +187,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
         b->k->narrow[p->model_dtype](to, w, b->n);
-    if (!b->k->bad(to, b->n * 2, p->model_dtype)) return 0;
+    if (!b->k->is_bad(to, b->n * 2, p->model_dtype)) return 0;
     for (e = 0; e < b->n; e++)
         overflow |= amp_copy_overflow(ampi_load_pattern(to, p->model_dtype, e), w[e], p->model_dtype);
     return overflow;
@@ -220,7 +220,7 @@ static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    b->k->still(t, model, low, b->n);
+    b->k->count_unchanged(t, model, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -307,7 +307,7 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
         (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
         b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
-        if (tally) b.k->sizes(tally, w, job->u + b.i, b.n, c.lr);
+        if (tally) b.k->count_sizes(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }

@@ -169,4 +169,11 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
     }
 }
 AMPI_FORMATS(AMPI_FORMAT_CASTS)
+#  if AMPI_PASS == AMPI_PASS_SCALAR /* the same on every path */
+AMPI_OUTER void AMPI_F(widen_f32)(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
+AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {
+    if (d != s) memcpy(d, s, n * 4);
+}
+#  endif
+#endif
 

@@ -1,3 +1,4 @@
+#if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- loops over floats; what is left of n is done by the scalar path ---- */
 #  define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
 AMPI_OUTER int AMPI_F(scale)(float *to, const float *u, size_t n, float by) {
@@ -31,13 +32,13 @@ AMPI_OUTER void AMPI_F(exps)(float *u, size_t n, float top) {
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_exps(u + i, n - i, top);
 }
-AMPI_OUTER void AMPI_F(shares)(float *u, size_t n, float by, float less) {
+AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less) {
     const AMPI_FLOATS minus = AMPI_NEGATIVE(AMPI_SET(less));
     size_t i;
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
         AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), minus));
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_shares(u + i, n - i, by, less);
+    if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
@@ -133,12 +134,13 @@ AMPI_INNER void AMPI_F(tally)(
     s->updates = AMPI_ADD_IF(s->updates, update);
     s->ratio = AMPI_LARGER_ABS(s->ratio, AMPI_F(in_spacings)(step, old, s->most));
 }
-AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
+AMPI_OUTER void AMPI_F(count_sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
     AMPI_F(counts) s = AMPI_F(tally_begin)(t);
+    const uint32_t again = t->again; /* no store can change it */
     size_t i;
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS step = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
-        if (t->again)
+        if (again)
             AMPI_F(tally)(t, 1, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
         else
             AMPI_F(tally)(t, 0, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
@@ -146,9 +148,9 @@ AMPI_OUTER void AMPI_F(sizes)(ampi_tally *t, const float *w, const float *u, siz
     AMPI_F(tally_end)(t, &s);
     t->at = i;
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_sizes(t, w, u, n, by);
+    if (AMPI_LEFT(i, n)) ampi_scalar_count_sizes(t, w, u, n, by);
 }
-AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low, size_t n) {
+AMPI_OUTER void AMPI_F(count_unchanged)(ampi_tally *t, const char *model, const char *low, size_t n) {
     AMPI_WORDS lost = AMPI_LOAD_WORDS(t->lost);
     size_t i;
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
@@ -161,7 +163,7 @@ AMPI_OUTER void AMPI_F(still)(ampi_tally *t, const char *model, const char *low,
     AMPI_STORE_WORDS(t->lost, lost);
     t->at = i;
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_still(t, model, low, n);
+    if (AMPI_LEFT(i, n)) ampi_scalar_count_unchanged(t, model, low, n);
 }
 /* A loop for each kind of update; 1 if a second moment is Inf. */
 AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
@@ -209,4 +211,5 @@ AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
+#endif
 

@@ -1,6 +1,58 @@
-/* ---- products: a tile of c, two vectors wide. `rows` is a constant wherever these are inlined: what lies beyond it is
-   not compiled, and each p[i] and q[i] is a register ---- */
-#  define AMPI_MOST_ROWS 12
+/* ---- products: a tile of c, AMPI_COLUMNS wide ---- */
+#if AMPI_PASS == AMPI_PASS_SCALAR
+#  define AMPI_COLUMNS 8u
+/* Under these flags compilers may add up in a different order, but not what passes through memory. */
+#if defined(__GNUC__) && (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__))
+#  define AMPI_KEEP_ORDER(x) __asm__ volatile("" : "+m"(x))
+#else
+#  define AMPI_KEEP_ORDER(x) (void)0
+#endif
+AMPI_OUTER void AMPI_F(tile_4)(size_t kc, const float *a, const float *b, float *c, int first) {
+    float acc[4][8];
+    size_t i, j;
+    memset(acc, 0, sizeof acc);
+    for (; kc--; a += 4, b += 8) {
+        for (i = 0; i < 4; i++) {
+            for (j = 0; j < 8; j++)
+                acc[i][j] += a[i] * b[j];
+        }
+        AMPI_KEEP_ORDER(acc);
+    }
+    for (i = 0; i < 4; i++) {
+        for (j = 0; j < 8; j++)
+            c[i * AMPI_LDC + j] = first ? acc[i][j] : amp_add(c[i * AMPI_LDC + j], acc[i][j]);
+    }
+}
+AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
+    size_t i, j, k;
+    for (i = 0; i < rows; i++, c += AMPI_LDC) {
+        const float z = amp_add(0.0f, 0.0f); /* see AMPI_F(tile) */
+        float sum[8] = {z, z, z, z, z, z, z, z};
+        for (k = 0; k < kc; k++) {
+            for (j = 0; j < 8; j++)
+                sum[j] = amp_fma(a[k * mr + i], b[k * 8 + j], sum[j]);
+        }
+        for (j = 0; j < 8; j++)
+            c[j] = first ? sum[j] : amp_add(c[j], sum[j]);
+    }
+}
+AMPI_OUTER void AMPI_F(pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth) {
+    size_t k;
+    for (k = 0; k < depth; k++, to += width) {
+        to[0] = rows[k];
+        to[1] = rows[ld + k];
+        to[2] = rows[2 * ld + k];
+        to[3] = rows[3 * ld + k];
+    }
+}
+#endif
+
+/* ---- `rows` is a constant wherever these are inlined: what lies beyond it is not compiled, and each p[i] and q[i] is
+   a register. A list, no loop: with gcc -O1 they would be memory then ---- */
+#if AMPI_PASS == AMPI_PASS_VECTOR
+#  define AMPI_COLUMNS     (2u * AMPI_WIDTH)
+#  define AMPI_MOST_ROWS   12
+#  define AMPI_EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS s = AMPI_SET(a);
     *p = AMPI_FMA(s, x, *p);
@@ -8,18 +60,10 @@ AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLO
 }
 AMPI_INNER void AMPI_F(tile_column)(uint32_t rows, const float *a, const float *b, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS x = AMPI_LOAD(b), y = AMPI_LOAD(b + AMPI_WIDTH);
-    AMPI_F(tile_fma)(a[0], x, y, p, q);
-    if (rows > 1) AMPI_F(tile_fma)(a[1], x, y, p + 1, q + 1);
-    if (rows > 2) AMPI_F(tile_fma)(a[2], x, y, p + 2, q + 2);
-    if (rows > 3) AMPI_F(tile_fma)(a[3], x, y, p + 3, q + 3);
-    if (rows > 4) AMPI_F(tile_fma)(a[4], x, y, p + 4, q + 4);
-    if (rows > 5) AMPI_F(tile_fma)(a[5], x, y, p + 5, q + 5);
-    if (rows > 6) AMPI_F(tile_fma)(a[6], x, y, p + 6, q + 6);
-    if (rows > 7) AMPI_F(tile_fma)(a[7], x, y, p + 7, q + 7);
-    if (rows > 8) AMPI_F(tile_fma)(a[8], x, y, p + 8, q + 8);
-    if (rows > 9) AMPI_F(tile_fma)(a[9], x, y, p + 9, q + 9);
-    if (rows > 10) AMPI_F(tile_fma)(a[10], x, y, p + 10, q + 10);
-    if (rows > 11) AMPI_F(tile_fma)(a[11], x, y, p + 11, q + 11);
+#  define AMPI_X(i) \
+    if (rows > i) AMPI_F(tile_fma)(a[i], x, y, p + i, q + i);
+    AMPI_EACH_ROW(AMPI_X)
+#  undef AMPI_X
 }
 AMPI_INNER void AMPI_F(tile_row)(float *c, AMPI_FLOATS p, AMPI_FLOATS q, int first) {
     if (!first) {
@@ -30,18 +74,10 @@ AMPI_INNER void AMPI_F(tile_row)(float *c, AMPI_FLOATS p, AMPI_FLOATS q, int fir
     AMPI_STORE(c + AMPI_WIDTH, q);
 }
 AMPI_INNER void AMPI_F(tile_end)(uint32_t rows, float *c, const AMPI_FLOATS *p, const AMPI_FLOATS *q, int first) {
-    AMPI_F(tile_row)(c, p[0], q[0], first);
-    if (rows > 1) AMPI_F(tile_row)(c + 1 * AMPI_LDC, p[1], q[1], first);
-    if (rows > 2) AMPI_F(tile_row)(c + 2 * AMPI_LDC, p[2], q[2], first);
-    if (rows > 3) AMPI_F(tile_row)(c + 3 * AMPI_LDC, p[3], q[3], first);
-    if (rows > 4) AMPI_F(tile_row)(c + 4 * AMPI_LDC, p[4], q[4], first);
-    if (rows > 5) AMPI_F(tile_row)(c + 5 * AMPI_LDC, p[5], q[5], first);
-    if (rows > 6) AMPI_F(tile_row)(c + 6 * AMPI_LDC, p[6], q[6], first);
-    if (rows > 7) AMPI_F(tile_row)(c + 7 * AMPI_LDC, p[7], q[7], first);
-    if (rows > 8) AMPI_F(tile_row)(c + 8 * AMPI_LDC, p[8], q[8], first);
-    if (rows > 9) AMPI_F(tile_row)(c + 9 * AMPI_LDC, p[9], q[9], first);
-    if (rows > 10) AMPI_F(tile_row)(c + 10 * AMPI_LDC, p[10], q[10], first);
-    if (rows > 11) AMPI_F(tile_row)(c + 11 * AMPI_LDC, p[11], q[11], first);
+#  define AMPI_X(i) \
+    if (rows > i) AMPI_F(tile_row)(c + i * AMPI_LDC, p[i], q[i], first);
+    AMPI_EACH_ROW(AMPI_X)
+#  undef AMPI_X
 }
 AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const float *b, float *c, int first) {
     /* zero, but -Ofast must not know, or -0 + 0 stays -0 */
@@ -55,5 +91,25 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
     else
         AMPI_F(tile_end)(rows, c, p, q, 0);
 }
-#endif /* AMPI_PASS_VECTOR */
+#  define AMP_X(rows) \
+    AMPI_OUTER void AMPI_F(tile_##rows)(size_t kc, const float *a, const float *b, float *c, int first) { \
+        AMPI_F(tile)(rows, kc, a, b, c, first); \
+    }
+AMPI_TILES(AMP_X)
+#  undef AMP_X
+#  ifndef AMPI_HAS_FMA
+AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
+    size_t i, k;
+    for (i = 0; i < rows; i++, c += AMPI_LDC) {
+        AMPI_FLOATS p = AMPI_SET(0.0f), q = p;
+        for (k = 0; k < kc; k++) {
+            AMPI_FLOATS x = AMPI_SET(a[k * mr + i]);
+            p = AMPI_FUSE(x, AMPI_LOAD(b + k * AMPI_COLUMNS), p);
+            q = AMPI_FUSE(x, AMPI_LOAD(b + k * AMPI_COLUMNS + AMPI_WIDTH), q);
+        }
+        AMPI_F(tile_row)(c, p, q, first);
+    }
+}
+#  endif
+#endif
 

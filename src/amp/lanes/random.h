@@ -1,3 +1,37 @@
+#if AMPI_PASS == AMPI_PASS_SCALAR
+AMPI_OUTER void AMPI_F(round)(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
+    amp_rounding how = r ? AMP_STOCHASTIC : AMP_NEAREST;
+    size_t i;
+    uint32_t u;
+    for (i = 0; i < n; i++) {
+        memcpy(&u, (const char *)s + 4 * i, 4);
+        ampi_store_pattern(d, t, i, ampi_encode(u, t, how, r ? r[i] : 0, saturate));
+    }
+}
+AMPI_OUTER const uint32_t *AMPI_F(random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at) {
+    size_t i;
+    for (i = 0; i < n + (at & 3u); i += 4)
+        amp_philox(buf + i, seed, stream, (at >> 2) + i / 4);
+    return buf + (at & 3u);
+}
+AMPI_OUTER int AMPI_F(is_bad)(const void *p, size_t bytes, amp_dtype t) {
+    uint32_t e = ampi_exponents(t), sign = ampi_signs(t), any = 0, x[16], k;
+    size_t i;
+    for (i = 0; i + 64 <= bytes; i += 64) {
+        memcpy(x, (const char *)p + i, 64);
+        for (k = 0; k < 16; k++)
+            any |= (x[k] & e) + (sign - e);
+    }
+    if (i < bytes) {
+        memset(x, 0, 64);
+        memcpy(x, (const char *)p + i, bytes - i);
+        for (k = 0; k < 16; k++)
+            any |= (x[k] & e) + (sign - e);
+    }
+    return (any & sign) != 0;
+}
+#endif
+
 #if AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- stochastic and saturating rounding: see ampi_encode for the fixed-point number q.F; here F's carry is looked at
    by itself ---- */
@@ -76,11 +110,11 @@ AMPI_OUTER const uint32_t *AMPI_F(random)(uint32_t *buf, size_t n, uint64_t seed
     return buf + (at & 3u);
 }
 
-/* ---- finite checks: see ampi_scalar_bad ---- */
+/* ---- finite checks: see ampi_scalar_is_bad ---- */
 AMPI_INNER AMPI_WORDS AMPI_F(carried)(const char *p, AMPI_WORDS exponents, AMPI_WORDS one) {
     return AMPI_ADD_WORDS(AMPI_AND(AMPI_LOAD_WORDS(p), exponents), one);
 }
-AMPI_OUTER int AMPI_F(bad)(const void *src, size_t bytes, amp_dtype t) {
+AMPI_OUTER int AMPI_F(is_bad)(const void *src, size_t bytes, amp_dtype t) {
     const AMPI_WORDS e = AMPI_WORD(ampi_exponents(t)), one = AMPI_WORD(ampi_signs(t) - ampi_exponents(t));
     const size_t step = 16u * AMPI_WIDTH;
     const char *p = (const char *)src;
@@ -97,7 +131,7 @@ AMPI_OUTER int AMPI_F(bad)(const void *src, size_t bytes, amp_dtype t) {
         any = AMPI_OR(any, AMPI_OR(AMPI_OR(v0, v1), AMPI_OR(v2, v3)));
     }
     if (AMPI_ANY(AMPI_AND(any, AMPI_WORD(ampi_signs(t))))) return 1;
-    return ampi_scalar_bad(p, bytes, t);
+    return ampi_scalar_is_bad(p, bytes, t);
 }
 
 #  ifdef AMPI_HAS_STREAM
@@ -113,4 +147,5 @@ AMPI_OUTER void AMPI_F(stream)(char *dst, const char *buf, size_t pages, const c
     }
 }
 #  endif
+#endif /* AMPI_PASS_VECTOR */
 

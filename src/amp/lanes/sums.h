@@ -1,3 +1,4 @@
+#if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- sums, maxima, counts ---- */
 /* Terms of a part: numbers, or squares of products with `by`. */
 AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
@@ -55,7 +56,7 @@ AMPI_OUTER float AMPI_F(squares)(const char *g, amp_dtype t, size_t n, float by)
     if (t == AMP_F16) return AMPI_F(part)(g, AMP_F16, n, 1, by);
     return AMPI_F(part)(g, AMP_BF16, n, 1, by);
 }
-AMPI_OUTER float AMPI_F(top)(const float *u, size_t n, float top) {
+AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
     AMPI_FLOATS most = AMPI_SET(top);
     float lane[AMPI_WIDTH];
     size_t i;
@@ -98,7 +99,7 @@ AMPI_OUTER uint32_t AMPI_F(amax)(const float *u, size_t n, uint32_t amax) {
     AMPI_F(done)();
     return AMPI_LEFT(i, n) ? ampi_scalar_amax(u + i, n - i, amax) : amax;
 }
-AMPI_OUTER uint32_t AMPI_F(fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax) {
+AMPI_OUTER uint32_t AMPI_F(fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax) {
     AMPI_WORDS most = AMPI_WORD(0);
     size_t i;
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
@@ -108,7 +109,7 @@ AMPI_OUTER uint32_t AMPI_F(fit)(float *to, const float *u, size_t n, float by, u
     }
     amax = AMPI_F(largest_word)(most, amax);
     AMPI_F(done)();
-    return AMPI_LEFT(i, n) ? ampi_scalar_fit(to + i, u + i, n - i, by, limit, amax) : amax;
+    return AMPI_LEFT(i, n) ? ampi_scalar_fit_to(to + i, u + i, n - i, by, limit, amax) : amax;
 }
 AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
     const size_t width = AMPI_WIDTH;
@@ -157,5 +158,5 @@ AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint3
         found[2] += lane[2][i];
     }
 }
-#endif /* AMPI_PASS_SCALAR, AMPI_PASS_VECTOR */
+#endif
 

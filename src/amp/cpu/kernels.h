@@ -2,7 +2,7 @@
    Arrays go through blocks of AMPI_BLOCK elements that stay in the L1 cache: widened to float, worked on, narrowed. So
    each piece of arithmetic exists once, for floats, and every dtype works with every verb. The loops are written once
    too, at >>lanes, and compiled for each SIMD path: scalar, sse2, avx2, avx512, neon. Kernels may assume the default
-   floating-point environment: verbs and workers see to it. */
+   floating-point environment: verbs and workers see to it.  tests: tests/fingerprint.c, tests/exhaustive.c */
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
@@ -43,21 +43,21 @@ typedef struct ampi_kernels {
     void (*round)(void *dst, amp_dtype t, const void *f32, size_t n, const uint32_t *r, int saturate);
     /* the words at .. at + n of the sequence, in buf[n + 64] */
     const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);
-    int (*bad)(const void *src, size_t bytes, amp_dtype t);      /* is any element not finite? */
+    int (*is_bad)(const void *src, size_t bytes, amp_dtype t);   /* is any element not finite? */
     int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
-    /* the larger of amax and the largest |u|, as bits; NaN does not count. fit: and to = u * by, see AMPI_F(fit_one) */
+    /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
-    uint32_t (*fit)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
+    uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
     float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
     /* exponents; found: most finite |u|, zeros, NaN. n: a multiple of 64 */
     void (*count)(uint8_t *exponent, const float *u, size_t n, uint32_t found[3]);
-    float (*top)(const float *u, size_t n, float top);        /* the largest of them and top */
-    void (*exps)(float *u, size_t n, float top);              /* 2^24 e^(u - top), see AMPI_F(exp_term) */
-    void (*shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
+    void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
+    void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -66,9 +66,9 @@ typedef struct ampi_kernels {
     int (*update[AMP_UPDATE_COUNT])(/* 1: an element of v is Inf */
         float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
     /* after w = tally->old has become w, by updates u * by */
-    void (*sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
+    void (*count_sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
     /* after model copies and low parts, unless NULL, have become these */
-    void (*still)(ampi_tally *tally, const char *model, const char *low, size_t n);
+    void (*count_unchanged)(ampi_tally *tally, const char *model, const char *low, size_t n);
     /* see ampi_cast_stream; NULL: none */
     void (*stream)(char *dst, const char *buf, size_t pages, const char *next, size_t step);
     void (*fence)(void); /* after the last stream */
@@ -97,4 +97,3 @@ typedef struct ampi_kernels {
 #else
 #  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
 #endif
-
