@@ -4,6 +4,7 @@
 #   BUILD             where everything goes (build)                   NVCC_ARCH  GPU targets: native, or numbers: "80 90"
 #   PREFIX DESTDIR    for install (/usr/local)                        DEVICE     what `make run` uses: cpu or cuda
 #   RUN_ENV           put before every test program, e.g. RUN_ENV=qemu-s390x-static or RUN_ENV="valgrind -q"
+#   HIDE              avx512, or avx2: as on a processor without it (avx2: with SSE2 only), e.g. make test HIDE=avx512
 SHELL := /bin/sh
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -13,7 +14,7 @@ ifeq ($(origin CC),default)
 CC := $(firstword $(foreach c,cc gcc clang,$(if $(shell command -v $c),$c)) cc)
 endif
 CFLAGS  ?= -O2
-BUILD   ?= build
+BUILD   ?= build$(HIDE:%=/hide-%)
 PREFIX  ?= /usr/local
 RUN_ENV ?=
 PYTHON  ?= python3
@@ -37,13 +38,29 @@ NVCCFLAGS ?= -O2
 DEVICE ?= $(if $(GPU),cuda,cpu)
 CUDA_LINE = CUDA: $(if $(NVCC_VERSION),nvcc $(NVCC_VERSION),no nvcc), device: $(or $(GPU),none)$(if $(NVCC_VERSION),$(comma) NVCC_ARCH: $(NVCC_ARCH))
 comma := ,
+# The same words and decimal points in every locale; cd goes where it is told; Python writes nothing beside the sources.
+export LC_ALL := C
+export CDPATH :=
+export PYTHONDONTWRITEBYTECODE := 1
+ifneq ($(words $(BUILD)),1)
+$(error BUILD has spaces, and make cannot: a folder below this one may be named without them, as BUILD=build)
+endif
 export BUILD CC CXX NVCC NVCC_ARCH CUDA_HOME RUN_ENV
+
+# ---- HIDE: every compiler, whoever calls it, finds a <cpuid.h> that leaves features out (tests/hide/hidden.h) ----------------
+ifneq ($(HIDE),)
+$(if $(wildcard tests/hide/$(HIDE)/cpuid.h),,$(error HIDE is avx512 or avx2, not '$(HIDE)'))
+export HIDE
+export C_INCLUDE_PATH := $(CURDIR)/tests/hide/$(HIDE)$(if $(C_INCLUDE_PATH),:$(C_INCLUDE_PATH))
+export CPLUS_INCLUDE_PATH := $(CURDIR)/tests/hide/$(HIDE)$(if $(CPLUS_INCLUDE_PATH),:$(CPLUS_INCLUDE_PATH))
+endif
 
 # ---- objects: $(BUILD)/a/b.o comes from a/b.c, in C99 ----------------------------------------------------------------------
 HEADERS  := $(wildcard *.h *.cuh tests/*.h examples/*.h)
 CPU_ONLY := $(BUILD)/tests/cuda_stub.o
 WITH_GPU := $(BUILD)/tests/cuda_impl.o
-MPICC := $(shell command -v mpicc 2>/dev/null)
+# where it has mpi.h, too: Debian's mpich alone does not
+MPICC := $(shell printf '\043include <mpi.h>\n' | mpicc -x c -E - >/dev/null 2>&1 && command -v mpicc)
 EXAMPLES := $(filter-out $(if $(MPICC),,ranks_mpi),$(patsubst examples/%.c,%,$(sort $(wildcard examples/*.c))))
 
 $(BUILD)/%.o: %.c $(HEADERS) $(BUILD)/flags
@@ -57,9 +74,9 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 
 # rewritten only when a compiler or a flag has changed: then everything is rebuilt
 $(BUILD)/flags: FORCE
-	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
+	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run gpt lesson docs headers install clean help cuda-line
+.PHONY: FORCE all run gpt lesson docs format headers install clean help cuda-line
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -132,6 +149,9 @@ $(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)
 	$(CC) $(C99) $(CFLAGS) $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------
+format: ## the parts of src/ as tests/style.sh wants the headers (CLANG_FORMAT=, of the version that tests/limits.txt names)
+	@$(PYTHON) tools/format.py $(or $(CLANG_FORMAT),$(wildcard $(BUILD)/tools/bin/clang-format),clang-format)
+	@tools/headers.sh
 headers: ## amp.h and amp_cuda.cuh from the parts in src/; LINES=1: with #line, so that compilers and debuggers name the parts
 	@tools/headers.sh $(if $(LINES),lines,join)
 INSTALLED := include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake share/cmake/amp/ampConfigVersion.cmake
@@ -166,4 +186,4 @@ clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 help: ## this list
 	@(awk -F':.*## ' '/^[a-z-]+:.*## / && !seen[$$1]++ { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST); echo; \
-	  sed -n '2,7s/^# \{0,1\}//p' Makefile; echo; echo '$(CUDA_LINE)') || true # where a reader like head has gone away
+	  sed -n '2,8s/^# \{0,1\}//p' Makefile; echo; echo '$(CUDA_LINE)') || true # where a reader like head has gone away

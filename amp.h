@@ -95,7 +95,7 @@
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
-   >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
+   >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
@@ -115,7 +115,7 @@
                stub) is defined in two files. "undefined reference to amp_...": in none (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
-   HISTORY     0.1.0 first version.  Details: CHANGELOG.md
+   HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.
 */
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"
@@ -450,6 +450,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
           about 16 bits of precision: for comparison with other libraries. */
 typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
+#define AMP_MOMENTS 2 /* moment arrays, at most */
 
 typedef struct amp_params_desc {
     uint32_t _begin;
@@ -500,12 +501,12 @@ AMP_API void amp_params_destroy(amp_params *p);
 typedef struct amp_param { /* arrays have count elements; data NULL: the layout has no such array */
     const char *name;      /* valid as long as the set */
     size_t rows, cols, count;
-    amp_array model;     /* what products read */
-    amp_array grad;      /* see amp_params_desc.grad */
-    amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
-    amp_array accum;     /* FP32 accumulators */
-    amp_array moment[2]; /* momentum or first moment, second moment */
+    amp_array model;               /* what products read */
+    amp_array grad;                /* see amp_params_desc.grad */
+    amp_array master;              /* FP32 weights; an FP32 model copy is the same array */
+    amp_array low;                 /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array accum;               /* FP32 accumulators */
+    amp_array moment[AMP_MOMENTS]; /* momentum or first moment, second moment */
 } amp_param;
 
 /* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
@@ -774,7 +775,7 @@ typedef struct amp_watch {   /* yours, zero to begin with */
     const char *where;       /* name of the first bad array, after which nothing is looked at; NULL: none so far */
     amp_finite_report found; /* in it */
 } amp_watch;
-/* Looks for Inf and NaN in a. After each verb of a forward and backward that repeat a skipped step, with its scale. */
+/* Looks for Inf and NaN in a: after each verb of a skipped step repeated with its scale. Class: query, or host. */
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a);
 
 /* ==== >>policy ===================================================================================================
@@ -853,7 +854,7 @@ typedef struct amp_precision {
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp_act; /* GELU: GPT-2's tanh form */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -871,10 +872,12 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_act act;
     uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
     uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags;            /* AMP_GEMM_*, or 0 */
-    size_t m, n, k;            /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
-    amp_array a, b, c, d;      /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
-    amp_array bias;            /* n elements of any dtype, or data NULL */
+    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
+                           need an arena: STAGE before the first amp_autocast_begin */
+    size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
+    amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
                       input, as the forward product left it (for ReLU the forward d will do) */
     amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
@@ -889,8 +892,6 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
-    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
-                           need an arena: STAGE before the first amp_autocast_begin */
     uint64_t _end;
 } amp_gemm_desc;
 
@@ -1031,7 +1032,8 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
    From here on: for authors of kernels, optimizers and backends. First the arithmetic and the per-element math, written
    once for every backend, then the jobs and the table of functions that a backend implements. */
 
-/* ---- inline bodies of >>types and >>formats   tests: tests/test_formats.c, tests/exhaustive.c ---- */
+/* ---- formats of numbers: the bodies of >>types and >>formats ----
+   tests: tests/test_formats.c, tests/exhaustive.c, tests/ptx.sh */
 
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
     amp_array a = AMP_ZERO;
@@ -1045,9 +1047,7 @@ AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count) {
     return a;
 }
 AMP_INLINE amp_optional amp_opt(float x) {
-    amp_optional o = AMP_ZERO;
-    o.value = x;
-    o.given = 1;
+    amp_optional o = {x, 1};
     return o;
 }
 
@@ -1128,7 +1128,7 @@ AMP_INLINE uint32_t ampi_to_bf16s(uint32_t low, uint32_t high) {
 }
 #  endif
 #  if __CUDA_ARCH__ >= 890
-#    define AMPI_F8_HARDWARE 1
+#    define AMPI_F8_HARDWARE(t) ((t) == AMP_F8E4M3 || (t) == AMP_F8E5M2)
 AMP_INLINE uint32_t ampi_from_two_f8(uint32_t patterns, amp_dtype t) { /* to two halves, exactly */
     uint32_t w;
     if (t == AMP_F8E4M3)
@@ -1166,7 +1166,7 @@ AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint
 #if defined(__CUDA_ARCH__)
     if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
 #  if defined(AMPI_F8_HARDWARE)
-    if (how == AMP_NEAREST) return ampi_to_two_f8(a, 0, t) & 0xffu;
+    if (how == AMP_NEAREST && AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(a, 0, t) & 0xffu;
 #  endif
 #endif
     v = shift > 56u ? 0u : v >> shift;
@@ -1353,7 +1353,8 @@ AMP_INLINE uint32_t ampi_odd_f32(double x) {
     if (e <= 1023u - 127u) { /* below the normal floats */
         shift = 29u + (1023u - 126u - e);
         m |= (uint64_t)1 << 52;
-        if (e == 0 || shift > 53u) return sign | (d << 1 ? 1u : 0u);
+        if (e == 0 || shift > 53u) /* in halves: clang 22 compares the whole as a double, which raises flags */
+            return sign | (((uint32_t)d | ((uint32_t)(d >> 32) & 0x7fffffffu)) ? 1u : 0u);
         return sign | (uint32_t)(m >> shift) | (m & (((uint64_t)1 << shift) - 1u) ? 1u : 0u);
     }
     return sign | ((e - 1023u + 127u) << 23) | (uint32_t)(m >> 29) | (m & 0x1fffffffu ? 1u : 0u);
@@ -1371,26 +1372,17 @@ AMP_INLINE uint32_t ampi_stochastic(float x, amp_dtype t, uint32_t r) {
 }
 AMP_INLINE float ampi_decoded(uint32_t pattern, amp_dtype t) { return ampi_float(ampi_widen_bits(pattern, t)); }
 
-AMP_INLINE amp_f16 ampi_f16(uint32_t pattern) {
-    amp_f16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_bf16 ampi_bf16(uint32_t pattern) {
-    amp_bf16 h;
-    h.bits = (uint16_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e4m3 ampi_f8e4m3(uint32_t pattern) {
-    amp_f8e4m3 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
-AMP_INLINE amp_f8e5m2 ampi_f8e5m2(uint32_t pattern) {
-    amp_f8e5m2 h;
-    h.bits = (uint8_t)pattern;
-    return h;
-}
+#define AMPI_OF_PATTERN(name, word) \
+    AMP_INLINE amp_##name ampi_##name(uint32_t pattern) { \
+        amp_##name h; \
+        h.bits = (word)pattern; \
+        return h; \
+    }
+AMPI_OF_PATTERN(f16, uint16_t)
+AMPI_OF_PATTERN(bf16, uint16_t)
+AMPI_OF_PATTERN(f8e4m3, uint8_t)
+AMPI_OF_PATTERN(f8e5m2, uint8_t)
+#undef AMPI_OF_PATTERN
 
 AMP_INLINE amp_f16 amp_f16_from_f32(float x) { return ampi_f16(ampi_nearest(x, AMP_F16)); }
 AMP_INLINE amp_bf16 amp_bf16_from_f32(float x) { return ampi_bf16(ampi_nearest(x, AMP_BF16)); }
@@ -1488,7 +1480,7 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
    contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
    the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
-   amp_gelu work in the environment they find. */
+   amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
@@ -1520,8 +1512,6 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
     return r;
 }
-#  undef AMPI_OP1
-#  undef AMPI_OP2
 #else
 #  if !defined(__GNUC__) || defined(__TINYC__)
 #    define AMPI_HOLD     volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
@@ -1545,6 +1535,12 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 #  define AMPI_OP2(name, T, op) \
     AMP_INLINE T name(T a, T b) { \
         AMPI_HOLD T r = a op b; \
+        AMPI_GUARD(r); \
+        return r; \
+    }
+#  define AMPI_OP1(name, R, T, value) \
+    AMP_INLINE R name(T a) { \
+        AMPI_HOLD R r = value; \
         AMPI_GUARD(r); \
         return r; \
     }
@@ -1583,30 +1579,13 @@ extern "C++" {
 #    ifdef __cplusplus
 }
 #    endif
-AMP_INLINE float amp_sqrt(float a) {
-    AMPI_HOLD float r = sqrtf(a);
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_dsqrt(double a) {
-    AMPI_HOLD double r = sqrt(a);
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_sqrt, float, float, sqrtf(a))
+AMPI_OP1(amp_dsqrt, double, double, sqrt(a))
 #  endif
-AMP_INLINE float amp_narrow(double a) {
-    AMPI_HOLD float r = (float)a;
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_widen(float a) {
-    AMPI_HOLD double r = (double)a;
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_narrow, float, double, (float)a)
+AMPI_OP1(amp_widen, double, float, (double)a)
 AMP_INLINE int amp_less(float a, float b) { return a < b; }
 AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
-#  undef AMPI_OP2
 #endif
 /* By the bits: a comparison may flush subnormals. */
 AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
@@ -1640,38 +1619,17 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 /* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */
 #if defined(__CUDA_ARCH__)
 #  if __CUDA_ARCH__ >= 800
-AMP_INLINE float ampi_at_least(float x, float limit) {
-    float r;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
-AMP_INLINE float ampi_at_most(float x, float limit) {
-    float r;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
+AMPI_OP2(ampi_at_least, float, "max.NaN.f32", "f")
+AMPI_OP2(ampi_at_most, float, "min.NaN.f32", "f")
 #  else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
-AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
-    float r;
-    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-    return r;
-}
+AMPI_OP2(ampi_larger, float, "max.f32", "f") /* a, where b is NaN */
 /* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
-AMP_INLINE float ampi_about_inverse(float x) {
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
-AMP_INLINE float ampi_about_rsqrt(float x) {
-    float r;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
-/* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
- */
+AMPI_OP1(ampi_about_inverse, float, float, "rcp.approx.ftz.f32", "f", "f")
+AMPI_OP1(ampi_about_rsqrt, float, float, "rsqrt.approx.ftz.f32", "f", "f")
+/* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
     return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);
@@ -1684,11 +1642,13 @@ AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
+#undef AMPI_OP1
+#undef AMPI_OP2
 
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
-   of them. */
+   of them: ampi_scalar_exp_scaled is AMPI_F(exp_scaled) there.   tests: tests/test_formats.c, tests/exhaustive.c */
 
 #define AMPI_PASS_MATH   1 /* exp and the activations */
 #define AMPI_PASS_UPDATE 2 /* the optimizers */
@@ -1733,8 +1693,6 @@ AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_exp_scaled is AMPI_F(exp_scaled) at >>lanes: search F(exp_scaled). So are its like below. */
-
 /* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
    0, NaN gives NaN. */
 AMP_INLINE float amp_exp(float x) {
@@ -1774,19 +1732,36 @@ AMP_INLINE float amp_log(float x) {
    |x| and <= 3e-7 (tests: every float). Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
 AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
-/* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
 AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
+
+/* Activations: name, rule, 1: backward reads aux, the value before the activation, 0: it reads y. The rule is a pair of
+   functions at >>lanes, relu(x) and relu_back(dy, saved). To add one: its name in amp_act (>>products), its row, its
+   rule. */
+#define AMPI_ACT_LIST(X) \
+    X(AMP_GELU, gelu, 1) \
+    X(AMP_RELU, relu, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
-    if (act == AMP_GELU) return amp_gelu(x);
-    return act == AMP_RELU ? amp_relu(x) : x;
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule(x);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
+    return x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    if (act == AMP_GELU) return ampi_scalar_gelu_back(dy, saved);
-    if (act == AMP_RELU) return ampi_scalar_relu_back(dy, saved);
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule##_back(dy, saved);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     return dy;
 }
+AMP_INLINE int ampi_act_reads_aux(amp_act act) {
+#define AMP_X(name, rule, aux) || (act == name && (aux))
+    return 0 AMPI_ACT_LIST(AMP_X);
+#undef AMP_X
+}
 
-/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ----
+   tests: tests/test_memory.c */
 AMP_INLINE uint64_t amp_dropout_threshold(float p) {
     float t = amp_mul(p, 4294967296.0f);
     return (uint64_t)t;
@@ -1798,7 +1773,8 @@ AMP_INLINE float amp_dropout_one(float x, uint32_t r, uint64_t threshold, float 
     return r < threshold ? 0.0f : amp_mul(x, factor);
 }
 
-/* ---- loss scale rule ---- */
+/* ---- the loss scale: what a scaler remembers, and its scale after a good step and after a bad one ----
+   tests: tests/test_scaler.c, tests/test_edges.c */
 
 #define AMP_FOUND_INF      1u
 #define AMP_FOUND_NAN      2u
@@ -1861,7 +1837,7 @@ AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck
 
 /* ---- weights in 16 + 16 bits ----
    The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. The low half of the result is h,
-   the high half r as two's complement.
+   the high half r as two's complement.   tests: tests/test_layouts.c, tests/exhaustive.c
    FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and where h
          is a normal half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and
          NaN.
@@ -1902,7 +1878,8 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
     return packed >> 16 << 17 ? amp_add(h, ampi_float(packed & 0xffff0000u)) : h;
 }
 
-/* ---- a parameter set, as backends see it ---- */
+/* ---- a parameter set, as backends see it; then the jobs, which is what a backend is asked to do ----
+   tests: tests/test_step.c, tests/test_params.c, tests/test_context.c (a backend of the test's own) */
 
 #define AMP_CHUNK        65536u /* elements per chunk: unit of work and of every reduction */
 #define AMP_PART         2048u  /* elements of a part: what is added up in FP32 */
@@ -1917,7 +1894,7 @@ typedef struct amp_param_entry {
     void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
     void *grad;
     float *accum; /* or NULL */
-    void *moment[2];
+    void *moment[AMP_MOMENTS];
     uint64_t count;
     uint32_t first_chunk; /* index of its first chunk; the others follow */
     uint32_t no_decay;
@@ -2048,8 +2025,8 @@ typedef struct amp_inspect_job {
     amp_scaler_state *scaler; /* or NULL */
     amp_purpose purpose;
     uint32_t summed; /* 1: totals are those of `sum`; 0: nothing was added up */
-    uint32_t
-        fresh; /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    uint32_t fresh;
     uint32_t next_scale; /* 1: then the next loss scale */
     uint32_t keep_going; /* AMP_FOR_ACCUMULATE: 1: a bad micro-batch is dropped; 0: it spoils the window */
     float clip_norm;     /* 0: none */
@@ -2125,23 +2102,16 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
     uint32_t accum;                 /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
 
-/* ---- products and losses: jobs ---- */
+/* ---- products and losses: jobs   tests: tests/test_products.c, tests/test_fp8.c ---- */
 
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
 
-typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, batch > 0 */
-    size_t m, n, k, batch;
-    amp_array a, b, c, d, bias, aux, dbias; /* without flags; c is d where the desc had none */
-    size_t lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d; /* a broadcast stride is 0 */
-    float alpha, beta;
-    const float *alpha_ptr, *beta_ptr, *scale_a, *scale_b, *scale_d;
-    float *amax_d;
-    amp_act act;
-    uint32_t trans_a, trans_b, flags; /* flags: with the context's; the first four without AMP_GEMM_ORDERED only */
-    uint32_t backward;                /* 1: aux is read; never with AMP_ACT_NONE */
-    uint32_t reads_c;                 /* beta is not 0 */
-} amp_gemm_job;
+/* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
+   0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+typedef amp_gemm_desc amp_gemm_job;
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
@@ -2163,8 +2133,8 @@ typedef struct amp_xent_job { /* rows > 0 */
     size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
-typedef struct
-    amp_fp8_state {       /* of one tensor, in context memory. Members of 4 bytes: a state file has them as words */
+/* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
+typedef struct amp_fp8_state {
     float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
     float amax;           /* of the last cast */
     float window;         /* delayed scaling: the largest of the history */
@@ -2184,24 +2154,19 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
-typedef struct amp_dropout_job { /* count > 0 */
-    size_t count;
-    amp_array x, y;
-    amp_rng rng;
-    float p; /* see amp_dropout_one */
-    uint32_t _pad;
-} amp_dropout_job;
+typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
-/* ---- products and losses: the math of one element
-   --------------------------------------------------------------------------- */
+/* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
-    float alpha = j->alpha_ptr ? amp_mul(j->alpha, *j->alpha_ptr) : j->alpha;
+    float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
     return j->scale_b ? amp_mul(alpha, *j->scale_b) : alpha;
 }
-AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) { return j->beta_ptr ? amp_mul(j->beta, *j->beta_ptr) : j->beta; }
+AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
+    return j->beta_ptr ? amp_mul(j->beta.value, *j->beta_ptr) : j->beta.value;
+}
 
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
@@ -2222,13 +2187,15 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->reads_c) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
 }
 
-/* ---- FP8 with a scale per tensor: the rules of >>fp8 ---- */
+/* ---- FP8 with a scale per tensor: the rules of >>fp8 ----
+   Which scale an amax makes, which one a cast uses, and what a cast leaves for the next. Every backend calls these.
+   tests: tests/test_fp8.c */
 
 /* The scale for an amax; `otherwise` for 0 and Inf. Of an amax so small that the quotient is Inf, the largest float. */
 AMP_INLINE float amp_fp8_scale_of(const amp_quantize_job *j, float amax, float otherwise) {
@@ -2256,6 +2223,9 @@ AMP_INLINE int amp_fp8_end(const amp_quantize_job *j, float amax) {
 }
 AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_format_of(t).maxf, t); } /* float bits */
 
+/* ---- cross-entropy: what every backend does with the logits of a row, and the factors of loss and gradients ----
+   tests: tests/test_products.c */
+
 /* One row of cross-entropy, in this order on every backend, with t(x, max) = 2^24 e^(x - max) of ampi_scalar_exp_term:
      max  = largest logit that is not NaN, at least AMP_XENT_LEAST;  mean = (sum of x) / classes when smoothing
      sum  = sum of t(x, max) as float, by the rule of sums but for this: a part adds up t(x, its own largest), so that
@@ -2282,8 +2252,8 @@ typedef struct amp_xent_row {
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-AMP_INLINE void amp_xent_row_end(
-    amp_xent_row *r, const amp_xent_job *j, float factor) { /* max, sum, target are there */
+/* From max, sum and target to all of it. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
     r->factor = factor;
@@ -2306,7 +2276,8 @@ AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
     return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
 
-/* ---- inspection: totals and the record ---- */
+/* ---- inspection: from what was found in the gradients to the record, the scaler and the rates of a step ----
+   tests: tests/test_step.c, tests/test_scaler.c, tests/test_phases.c */
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_sum_scale(const amp_sum_job *job) { return job->scale ? job->scale->scale : 1.0f; }
@@ -2464,7 +2435,8 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
 
-/* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ---- */
+/* ---- an update of one element: its coefficients; its rule is at >>lanes (ampi_scalar_adam_one: AMPI_F(adam_one)) ----
+   tests: tests/test_step.c, tests/test_layouts.c */
 
 typedef struct amp_coef {   /* what one parameter's update needs, from the desc, the record and the parameter */
     float inv, clip, limit; /* limit 0: none */
@@ -2558,7 +2530,6 @@ AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_update_one and its like are AMPI_F(update_one) ... at >>lanes: search F(update_one). */
 /* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; what the kind has no moment
    array for stays as it is. Returns what was subtracted from the weight: its update. */
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }
@@ -2566,7 +2537,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
     return ampi_scalar_update_one(kind, w, m, v, u, c);
 }
 
-/* ---- what an update stores, in every layout and on every backend ---- */
+/* ---- what an update stores, in every layout and on every backend   tests: tests/test_layouts.c ---- */
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */
@@ -2648,7 +2619,8 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 /* ---- the table ----
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
    function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed. Pointers in jobs are context memory unless said otherwise.
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -2669,6 +2641,10 @@ typedef struct amp_backend {
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
     void (*destroy)(amp_ctx *);
+    /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
+       calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
+       NULL: they change nothing */
+    amp_status (*leave)(amp_ctx *, amp_status);
     /* memory: all needed, and cast */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
@@ -2691,7 +2667,7 @@ typedef struct amp_backend {
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* or NULL, as the next one: no mirrors */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */
@@ -2711,79 +2687,24 @@ typedef struct amp_backend {
     amp_status (*dropout)(amp_ctx *, const amp_dropout_job *);
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
-
-/* The class of every verb that works on a context, for documentation and tests: X(function, class). enqueue_or_query: a
-   query if it is asked for a report. A verb that is of class host when there is nothing to allocate stands as setup. */
-/* clang-format off */
-#define AMP_VERB_LIST(X) \
-    X(amp_alloc, setup) \
-    X(amp_free, setup) \
-    X(amp_copy, query) \
-    X(amp_copy_async, enqueue) \
-    X(amp_zero, enqueue) \
-    X(amp_sync, query) \
-    X(amp_cast, enqueue) \
-    X(amp_all_finite, query) \
-    X(amp_histogram_count, query) \
-    X(amp_params_create, setup) \
-    X(amp_params_add, setup) \
-    X(amp_params_commit, setup) \
-    X(amp_params_destroy, setup) \
-    X(amp_params_master_to_model, enqueue) \
-    X(amp_params_model_to_master, enqueue) \
-    X(amp_params_grads_to, enqueue) \
-    X(amp_params_zero_grad, enqueue) \
-    X(amp_params_use, setup) \
-    X(amp_params_set_steps, query) \
-    X(amp_scaler_create, setup) \
-    X(amp_scaler_destroy, setup) \
-    X(amp_scaler_get, query) \
-    X(amp_scaler_set_scale, query) \
-    X(amp_scaler_set, query) \
-    X(amp_scaler_configure, query) \
-    X(amp_scaler_unscale, enqueue) \
-    X(amp_unscale, enqueue_or_query) \
-    X(amp_scaler_update, enqueue) \
-    X(amp_step, enqueue) \
-    X(amp_update, enqueue) \
-    X(amp_inspect, enqueue) \
-    X(amp_apply, enqueue) \
-    X(amp_window_begin, host) \
-    X(amp_window_end, host) \
-    X(amp_accumulate, enqueue) \
-    X(amp_param_read, query) \
-    X(amp_param_write, query) \
-    X(amp_grad_norm, query) \
-    X(amp_clip, enqueue) \
-    X(amp_step_poll, host) \
-    X(amp_report, query) \
-    X(amp_watch_array, query) \
-    X(amp_autocast_begin, setup) \
-    X(amp_autocast_release, setup) \
-    X(amp_autocast_input, enqueue) \
-    X(amp_snapshot_begin, setup) \
-    X(amp_dropout, enqueue) \
-    X(amp_fp8_create, setup) \
-    X(amp_fp8_destroy, setup) \
-    X(amp_quantize, enqueue) \
-    X(amp_fp8_get, query) \
-    X(amp_gemm, enqueue) \
-    X(amp_gemm_explain, host) \
-    X(amp_gemm_tune, setup) \
-    X(amp_linear_forward, enqueue) \
-    X(amp_linear_backward, enqueue) \
-    X(amp_linear_tune, setup) \
-    X(amp_softmax_cross_entropy, enqueue) \
-    X(amp_state_save, query) \
-    X(amp_state_load, query)
-/* clang-format on */
+/* What both of ours fill, with functions that are named after the entries. */
+#define AMPI_ENTRIES(X) \
+    X(destroy) \
+    X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) X(conclude) X(inspect) \
+        X(update) X(apply) X(add) X(poll) X(set_record) X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) \
+            X(xent) X(dropout) X(quantize)
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
 AMP_API void *amp_ctx_self(const amp_ctx *ctx);
-/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: %s", text). */
+
+/* ---- verbs: how one fails, what it logs, and the body that takes it through the door (>>front-door).
+   tests: tests/test_context.c, tests/test_threads.c, tests/called.h ---- */
+
+/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
+   of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -2793,6 +2714,27 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
 __attribute__((format(printf, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
+/* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
+   itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
+#define AMPI_BUSY \
+    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
+    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+#define AMP_VERB(ctx, name, call) \
+    do { \
+        amp_ctx *in_ = (ctx); \
+        amp_status st_ = amp_verb_begin(in_, name AMPI_BUSY); \
+        return st_ == AMP_OK ? amp_verb_end(in_, call) : st_; \
+    } while (0)
+AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb); /* the name, a colon, what a second thread is told */
+AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status);
+
+#define AMPI_TRY(call) \
+    do { \
+        amp_status try_ = (call); \
+        if (try_ != AMP_OK) return try_; \
+    } while (0)
+
+/* ---- bytes of files: little-endian numbers and the checksum.   tests: tests/test_state.c, tests/fuzz_state.c ---- */
 
 AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
     uint64_t x = 0;
@@ -2868,7 +2810,7 @@ AMP_INLINE uint64_t ampi_xxh_end(const ampi_xxh *h) {
     return x ^ x >> 32;
 }
 /* Writes a file that takes the place of `path` whole, durably and at once, or not at all: see >>state. */
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes);
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes);
 
 /* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
 #define AMPI_ULL(x) ((unsigned long long)(x))
@@ -2946,7 +2888,8 @@ AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const cha
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
-/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
+/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ----
+   tests: tests/test_memory.c */
 
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
     amp_policy policy;
@@ -3006,7 +2949,8 @@ struct amp_fp8_desc {
 
 /* ==== >>plan =====================================================================================================
    Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has
-   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16.
+   tests: tests/test_memory.c */
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
    read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
@@ -3035,10 +2979,10 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     const amp_plan_layer *layers, size_t n, amp_dtype in);
 
 /* ==== >>operations ===============================================================================================
-   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
-   on a page. */
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table on a
+   page.   tests: tests/test_policy.c, tests/torch_operations.py */
 
-/* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
+/* X(suffix of AMP_OP_, name, classes): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
    Apex O1, MindSpore white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of
    PyTorch and Apex where their letter is a capital. A small letter: Apex lists it under other names only; PyTorch does
@@ -3047,212 +2991,134 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
    rnn_compat.py before their removal, MindSpore's train/amp.py and its documentation of level "auto". */
 /* clang-format off */
 #define AMP_OP_LIST(X) \
-    X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
-    X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
-    X(CONV_TRANSPOSE2D, "conv_transpose2d", "LLLLLL") \
-    X(CONV_TRANSPOSE3D, "conv_transpose3d", "LLLLLL") X(CONVOLUTION, "convolution", "LL---L") \
-    X(CONVOLUTION_INNER, "_convolution", "LLL---") \
-    X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
-    X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
-    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") \
-    X(MATMUL, "matmul", "LLLLLL") X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") \
-    X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") X(ADDMV, "addmv", "LL-L-L") \
-    X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
-    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LLl--L") \
-    X(CHAIN_MATMUL, "chain_matmul", "LLl---") X(LINALG_MULTI_DOT, "linalg_multi_dot", "LLl---") \
-    X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
-    X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
-    X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
-    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, "_scaled_dot_product_flash_attention", "LL----") \
-    X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
-    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") \
-    X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") X(LSTM_CELL, "lstm_cell", "LL-LL-") \
-    X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LLlLL-") \
-    X(RNN_RELU_CELL, "rnn_relu_cell", "LLlL--") X(LSTM, "lstm", "L-lL--") \
-    X(GRU, "gru", "L--L--") X(RNN_TANH, "rnn_tanh", "L-lL--") X(RNN_RELU, "rnn_relu", "L-lL--") \
-    X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") X(PRELU, "prelu", "LLLLLL") \
-    X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
-    X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") \
-    X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") X(EQUAL, "equal", "W--W--") \
-    X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
-    X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") \
-    X(CAT, "cat", "W-WW-W") X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") \
-    X(INDEX_PUT, "index_put", "WW----") X(SCATTER_ADD, "scatter_add", "WW----") \
-    X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") X(ATAN2, "atan2", "WW-W--") \
-    X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
-    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WWl---") \
-    X(GRID_SAMPLER, "grid_sampler", "WWF---") X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") \
-    X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
-    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") \
-    X(GRID_SAMPLE, "grid_sample", "W-fF--") X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") \
-    X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") X(EXP, "exp", "FF-F-F") \
-    X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
-    X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") \
-    X(RSQRT, "rsqrt", "FF-F-F") X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") \
-    X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
-    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "Ff-F--") \
-    X(LAYER_NORM, "layer_norm", "FF-FFF") X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") \
-    X(GROUP_NORM, "group_norm", "FF-F-F") X(BATCH_NORM, "batch_norm", "F---FF") \
-    X(RMS_NORM, "rms_norm", "FF----") X(LOCAL_RESPONSE_NORM, "local_response_norm", "FffF--") \
-    X(NORMALIZE, "normalize", "Ff-F--") X(FROBENIUS_NORM, "frobenius_norm", "FF----") \
-    X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
-    X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
-    X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") \
-    X(VAR, "var", "F--F--") X(CPU, "cpu", "---F--") \
-    X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
-    X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") \
-    X(CROSS_ENTROPY, "cross_entropy", "OffF--") \
-    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "OfF---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
-    X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") \
-    X(HUBER_LOSS, "huber_loss", "FFF---") X(KL_DIV, "kl_div", "FFFF-F") \
-    X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
-    X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
-    X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
-    X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "Ff-F--") \
-    X(NLL_LOSS, "nll_loss", "FFFF-F") X(NLL_LOSS2D, "nll_loss2d", "FFF--F") \
-    X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
-    X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") \
-    X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
-    X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") \
-    X(INTERPOLATE, "interpolate", "Ff-F--") \
-    X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") \
-    X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
-    X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT1D, "_upsample_nearest_exact1d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT2D, "_upsample_nearest_exact2d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") \
-    X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") \
-    X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") \
-    X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
-    X(UPSAMPLE_TRILINEAR3D, "upsample_trilinear3d", "FF----") \
-    X(UPSAMPLE_BICUBIC2D, "upsample_bicubic2d", "FF----") \
-    X(UPSAMPLE_BICUBIC2D_AA, "_upsample_bicubic2d_aa", "FF----") X(SOFTMAX, "softmax", "OO-F-F") \
-    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") \
-    X(PROD, "prod", "OOFF-F") X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") \
-    X(NORM, "norm", "OO-F-F") X(LINALG_VECTOR_NORM, "linalg_vector_norm", "OO----") \
-    X(LINALG_MATRIX_NORM, "linalg_matrix_norm", "OO----") X(AVG_POOL3D, "avg_pool3d", "--F---") \
-    X(MAX_POOL3D, "max_pool3d", "--F---") X(MAX_UNPOOL2D, "max_unpool2d", "--F---") \
-    X(MAX_UNPOOL3D, "max_unpool3d", "--F---") \
-    X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") \
-    X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") \
-    X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
-    X(FRACTIONAL_MAX_POOL3D, "fractional_max_pool3d", "--F---") \
-    X(REFLECTION_PAD1D, "reflection_pad1d", "--F---") \
-    X(REFLECTION_PAD2D, "reflection_pad2d", "--F---") \
-    X(REPLICATION_PAD1D, "replication_pad1d", "--F---") \
-    X(REPLICATION_PAD2D, "replication_pad2d", "--F---") \
-    X(REPLICATION_PAD3D, "replication_pad3d", "--F---") \
-    X(VIEW_AS_COMPLEX, "view_as_complex", "--F---") \
-    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, "fake_quantize_per_tensor_affine", "--F---") \
-    X(POLAR, "polar", "F-F---") X(QUANTILE, "quantile", "F-F---") \
-    X(NANQUANTILE, "nanquantile", "F-F---") X(STFT, "stft", "F-F---") \
-    X(TRACE, "trace", "F-F---") X(CHOLESKY, "cholesky", "F-F---") \
-    X(CHOLESKY_INVERSE, "cholesky_inverse", "F-F---") \
-    X(CHOLESKY_SOLVE, "cholesky_solve", "F-F---") X(INVERSE, "inverse", "F-F---") \
-    X(LU_SOLVE, "lu_solve", "F-F---") X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") \
-    X(PINVERSE, "pinverse", "F-F---") X(GEQRF, "geqrf", "F-F---") \
-    X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") X(SVD, "svd", "F-F---") \
-    X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") \
-    X(FFT_IFFT, "fft_ifft", "F-F---") X(FFT_FFT2, "fft_fft2", "F-F---") \
-    X(FFT_IFFT2, "fft_ifft2", "F-F---") X(FFT_FFTN, "fft_fftn", "F-F---") \
-    X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") \
-    X(FFT_IRFFT, "fft_irfft", "F-F---") X(FFT_RFFT2, "fft_rfft2", "F-F---") \
-    X(FFT_IRFFT2, "fft_irfft2", "F-F---") X(FFT_RFFTN, "fft_rfftn", "F-F---") \
-    X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") \
-    X(FFT_IHFFT, "fft_ihfft", "F-F---") X(LINALG_COND, "linalg_cond", "F-F---") \
-    X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") \
-    X(LINALG_SOLVE, "linalg_solve", "F-F---") X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") \
-    X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") X(LINALG_SVD, "linalg_svd", "F-F---") \
-    X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") X(LINALG_EIG, "linalg_eig", "F-F---") \
-    X(LINALG_EIGH, "linalg_eigh", "F-F---") X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") \
-    X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") X(LINALG_INV, "linalg_inv", "F-F---") \
-    X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") \
-    X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
-    X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") \
-    X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") X(LINALG_QR, "linalg_qr", "F-F---") \
-    X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
+    X(CONV1D, conv1d, LLLLL_) X(CONV2D, conv2d, LLLLLL) X(CONV3D, conv3d, LLLLLL) X(CONV_TBC, conv_tbc, LLLL__) \
+    X(CONV_TRANSPOSE1D, conv_transpose1d, LLLLL_) X(CONV_TRANSPOSE2D, conv_transpose2d, LLLLLL) \
+    X(CONV_TRANSPOSE3D, conv_transpose3d, LLLLLL) X(CONVOLUTION, convolution, LL___L) \
+    X(CONVOLUTION_INNER, _convolution, LLL___) X(CUDNN_CONVOLUTION, cudnn_convolution, LL____) \
+    X(CUDNN_CONVOLUTION_TRANSPOSE, cudnn_convolution_transpose, LL____) \
+    X(CONV2D_BACKWARD_INPUT, conv2d_backward_input, L___L_) X(LINEAR, linear, LLLLLL) X(MATMUL, matmul, LLLLLL) \
+    X(MM, mm, LLLL__) X(MV, mv, LL_L_L) X(BMM, bmm, LLLLLL) X(ADDMM, addmm, LLLL_L) X(ADDMV, addmv, LL_L_L) \
+    X(ADDR, addr, LL_L__) X(ADDBMM, addbmm, LLLL_L) X(BADDBMM, baddbmm, LLLL_L) X(GER, ger, L___L_) \
+    X(EINSUM, einsum, LLl__L) X(CHAIN_MATMUL, chain_matmul, LLl___) X(LINALG_MULTI_DOT, linalg_multi_dot, LLl___) \
+    X(LINALG_VECDOT, linalg_vecdot, LLL___) X(ADDMM_ACTIVATION, _addmm_activation, L_L___) \
+    X(SCALED_DOT_PRODUCT_ATTENTION, scaled_dot_product_attention, LLL___) \
+    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, _scaled_dot_product_flash_attention, LL____) \
+    X(NATIVE_MULTI_HEAD_ATTENTION, _native_multi_head_attention, L_L___) \
+    X(THNN_FUSED_LSTM_CELL, _thnn_fused_lstm_cell, LL____) X(THNN_FUSED_GRU_CELL, _thnn_fused_gru_cell, LL____) \
+    X(LSTM_CELL, lstm_cell, LL_LL_) X(GRU_CELL, gru_cell, LL_LL_) X(RNN_TANH_CELL, rnn_tanh_cell, LLlLL_) \
+    X(RNN_RELU_CELL, rnn_relu_cell, LLlL__) X(LSTM, lstm, L_lL__) X(GRU, gru, L__L__) X(RNN_TANH, rnn_tanh, L_lL__) \
+    X(RNN_RELU, rnn_relu, L_lL__) X(MKLDNN_RNN_LAYER, mkldnn_rnn_layer, L_L___) X(PRELU, prelu, LLLLLL) \
+    X(RELU, relu, ____L_) X(GELU, gelu, ___F__) X(DROPOUT, dropout, ______) X(SUB, sub, W__w__) X(ADD, add, W__W__) \
+    X(MUL, mul, W__W__) X(DIV, div, W__W__) X(EQ, eq, W__W__) X(EQUAL, equal, W__W__) X(GE, ge, W__W__) \
+    X(GT, gt, W__W__) X(LE, le, W__W__) X(LT, lt, W__W__) X(NE, ne, W__W__) X(BIAS_ADD, bias_add, W____W) \
+    X(ADD_N, add_n, W____W) X(CAT, cat, W_WW_W) X(STACK, stack, W_WW__) X(INDEX_COPY, index_copy, W_W___) \
+    X(INDEX_PUT, index_put, WW____) X(SCATTER_ADD, scatter_add, WW____) X(ADDCDIV, addcdiv, WW_W_W) \
+    X(ADDCMUL, addcmul, WW_W_W) X(ATAN2, atan2, WW_W__) X(BILINEAR, bilinear, WW_W__) X(CROSS, cross, WW_W_W) \
+    X(DOT, dot, WW_W_W) X(VDOT, vdot, WW____) X(TENSORDOT, tensordot, WWl___) X(GRID_SAMPLER, grid_sampler, WWF___) \
+    X(GRID_SAMPLER_2D, grid_sampler_2d, W_F__W) X(GRID_SAMPLER_3D, grid_sampler_3d, W_F__W) \
+    X(GRID_SAMPLER_2D_CPU_FALLBACK, _grid_sampler_2d_cpu_fallback, W_F___) X(GRID_SAMPLE, grid_sample, W_fF__) \
+    X(ACOS, acos, FF_F_F) X(ASIN, asin, FF_F_F) X(COSH, cosh, FF_F_F) X(ERFINV, erfinv, FF_F_F) X(EXP, exp, FF_F_F) \
+    X(EXPM1, expm1, FF_F_F) X(LOG, log, FF_F_F) X(LOG10, log10, FF_F_F) X(LOG2, log2, FF_F_F) X(LOG1P, log1p, FF___F) \
+    X(RECIPROCAL, reciprocal, FF_F_F) X(RSQRT, rsqrt, FF_F_F) X(SINH, sinh, FF_F_F) X(TAN, tan, FF_F_F) \
+    X(POW, pow, FF_F_F) X(SOFTPLUS, softplus, FF_F_F) X(LOGSUMEXP, logsumexp, FF____) X(SOFTMIN, softmin, Ff_F__) \
+    X(LAYER_NORM, layer_norm, FF_FFF) X(NATIVE_LAYER_NORM, native_layer_norm, FF____) \
+    X(GROUP_NORM, group_norm, FF_F_F) X(BATCH_NORM, batch_norm, F___FF) X(RMS_NORM, rms_norm, FF____) \
+    X(LOCAL_RESPONSE_NORM, local_response_norm, FffF__) X(NORMALIZE, normalize, Ff_F__) \
+    X(FROBENIUS_NORM, frobenius_norm, FF____) X(NUCLEAR_NORM, nuclear_norm, FF____) X(RENORM, renorm, FF_F_F) \
+    X(DIST, dist, FF_F__) X(PDIST, pdist, FF___F) X(CDIST, cdist, FFF__F) \
+    X(COSINE_SIMILARITY, cosine_similarity, FF_F__) X(STD, std, F__F__) X(VAR, var, F__F__) X(CPU, cpu, ___F__) \
+    X(BINARY_CROSS_ENTROPY, binary_cross_entropy, BBFB__) \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, binary_cross_entropy_with_logits, FFFF_F) \
+    X(COSINE_EMBEDDING_LOSS, cosine_embedding_loss, FFFF__) X(CROSS_ENTROPY, cross_entropy, OffF__) \
+    X(CROSS_ENTROPY_LOSS, cross_entropy_loss, OfF___) X(CTC_LOSS, ctc_loss, F_FF__) \
+    X(HINGE_EMBEDDING_LOSS, hinge_embedding_loss, FFFF__) X(HUBER_LOSS, huber_loss, FFF___) X(KL_DIV, kl_div, FFFF_F) \
+    X(L1_LOSS, l1_loss, FFFF_F) X(MARGIN_RANKING_LOSS, margin_ranking_loss, FFFF__) X(MSE_LOSS, mse_loss, FFFF_F) \
+    X(MULTI_MARGIN_LOSS, multi_margin_loss, FFFF_F) X(MULTILABEL_MARGIN_LOSS, multilabel_margin_loss, FFFF_F) \
+    X(MULTILABEL_MARGIN_LOSS_FORWARD, multilabel_margin_loss_forward, F_F___) \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, multilabel_soft_margin_loss, Ff_F__) X(NLL_LOSS, nll_loss, FFFF_F) \
+    X(NLL_LOSS2D, nll_loss2d, FFF__F) X(POISSON_NLL_LOSS, poisson_nll_loss, FFFF__) \
+    X(SMOOTH_L1_LOSS, smooth_l1_loss, FFFF_F) X(SOFT_MARGIN_LOSS, soft_margin_loss, FFFF_F) \
+    X(TRIPLET_MARGIN_LOSS, triplet_margin_loss, FFFF_F) X(INTERPOLATE, interpolate, Ff_F__) \
+    X(UPSAMPLE_NEAREST1D, upsample_nearest1d, FF____) X(UPSAMPLE_NEAREST2D, upsample_nearest2d, FF____) \
+    X(UPSAMPLE_NEAREST3D, upsample_nearest3d, FF____) X(UPSAMPLE_NEAREST_EXACT1D, _upsample_nearest_exact1d, FF____) \
+    X(UPSAMPLE_NEAREST_EXACT2D, _upsample_nearest_exact2d, FF____) \
+    X(UPSAMPLE_NEAREST_EXACT3D, _upsample_nearest_exact3d, FF____) X(UPSAMPLE_LINEAR1D, upsample_linear1d, FF____) \
+    X(UPSAMPLE_BILINEAR2D, upsample_bilinear2d, FF____) X(UPSAMPLE_BILINEAR2D_AA, _upsample_bilinear2d_aa, FF____) \
+    X(UPSAMPLE_TRILINEAR3D, upsample_trilinear3d, FF____) X(UPSAMPLE_BICUBIC2D, upsample_bicubic2d, FF____) \
+    X(UPSAMPLE_BICUBIC2D_AA, _upsample_bicubic2d_aa, FF____) X(SOFTMAX, softmax, OO_F_F) \
+    X(LOG_SOFTMAX, log_softmax, OO_F_F) X(SUM, sum, OO_F_F) X(MEAN, mean, O__F__) X(PROD, prod, OOFF_F) \
+    X(CUMSUM, cumsum, OO_F_F) X(CUMPROD, cumprod, OO_F_F) X(NORM, norm, OO_F_F) \
+    X(LINALG_VECTOR_NORM, linalg_vector_norm, OO____) X(LINALG_MATRIX_NORM, linalg_matrix_norm, OO____) \
+    X(AVG_POOL3D, avg_pool3d, __F___) X(MAX_POOL3D, max_pool3d, __F___) X(MAX_UNPOOL2D, max_unpool2d, __F___) \
+    X(MAX_UNPOOL3D, max_unpool3d, __F___) X(ADAPTIVE_AVG_POOL3D, adaptive_avg_pool3d, __F___) \
+    X(ADAPTIVE_MAX_POOL3D, adaptive_max_pool3d, __F___) X(FRACTIONAL_MAX_POOL2D, fractional_max_pool2d, __F___) \
+    X(FRACTIONAL_MAX_POOL3D, fractional_max_pool3d, __F___) X(REFLECTION_PAD1D, reflection_pad1d, __F___) \
+    X(REFLECTION_PAD2D, reflection_pad2d, __F___) X(REPLICATION_PAD1D, replication_pad1d, __F___) \
+    X(REPLICATION_PAD2D, replication_pad2d, __F___) X(REPLICATION_PAD3D, replication_pad3d, __F___) \
+    X(VIEW_AS_COMPLEX, view_as_complex, __F___) \
+    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, fake_quantize_per_tensor_affine, __F___) X(POLAR, polar, F_F___) \
+    X(QUANTILE, quantile, F_F___) X(NANQUANTILE, nanquantile, F_F___) X(STFT, stft, F_F___) X(TRACE, trace, F_F___) \
+    X(CHOLESKY, cholesky, F_F___) X(CHOLESKY_INVERSE, cholesky_inverse, F_F___) \
+    X(CHOLESKY_SOLVE, cholesky_solve, F_F___) X(INVERSE, inverse, F_F___) X(LU_SOLVE, lu_solve, F_F___) \
+    X(ORGQR, orgqr, F_F___) X(ORMQR, ormqr, F_F___) X(PINVERSE, pinverse, F_F___) X(GEQRF, geqrf, F_F___) \
+    X(LU_WITH_INFO, _lu_with_info, F_F___) X(QR, qr, F_F___) X(SVD, svd, F_F___) \
+    X(TRIANGULAR_SOLVE, triangular_solve, F_F___) X(FFT_FFT, fft_fft, F_F___) X(FFT_IFFT, fft_ifft, F_F___) \
+    X(FFT_FFT2, fft_fft2, F_F___) X(FFT_IFFT2, fft_ifft2, F_F___) X(FFT_FFTN, fft_fftn, F_F___) \
+    X(FFT_IFFTN, fft_ifftn, F_F___) X(FFT_RFFT, fft_rfft, F_F___) X(FFT_IRFFT, fft_irfft, F_F___) \
+    X(FFT_RFFT2, fft_rfft2, F_F___) X(FFT_IRFFT2, fft_irfft2, F_F___) X(FFT_RFFTN, fft_rfftn, F_F___) \
+    X(FFT_IRFFTN, fft_irfftn, F_F___) X(FFT_HFFT, fft_hfft, F_F___) X(FFT_IHFFT, fft_ihfft, F_F___) \
+    X(LINALG_COND, linalg_cond, F_F___) X(LINALG_MATRIX_RANK, linalg_matrix_rank, F_F___) \
+    X(LINALG_SOLVE, linalg_solve, F_F___) X(LINALG_CHOLESKY, linalg_cholesky, F_F___) \
+    X(LINALG_CHOLESKY_EX, linalg_cholesky_ex, F_F___) X(LINALG_SVD, linalg_svd, F_F___) \
+    X(LINALG_SVDVALS, linalg_svdvals, F_F___) X(LINALG_EIG, linalg_eig, F_F___) X(LINALG_EIGH, linalg_eigh, F_F___) \
+    X(LINALG_EIGVALS, linalg_eigvals, F_F___) X(LINALG_EIGVALSH, linalg_eigvalsh, F_F___) \
+    X(LINALG_INV, linalg_inv, F_F___) X(LINALG_INV_EX, linalg_inv_ex, F_F___) \
+    X(LINALG_HOUSEHOLDER_PRODUCT, linalg_householder_product, F_F___) X(LINALG_TENSORINV, linalg_tensorinv, F_F___) \
+    X(LINALG_TENSORSOLVE, linalg_tensorsolve, F_F___) X(LINALG_QR, linalg_qr, F_F___) \
+    X(LINALG_LSTSQ, linalg_lstsq, F_F___)
 /* clang-format on */
 
-/* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M
-   MindSpore white or black, S MindSpore auto; "": none does, it is here for convenience. */
+/* X(suffix of AMP_OP_, other name, systems): further names. Systems that list the operation by this name: A Apex, M
+   MindSpore white or black, S MindSpore auto. */
 /* clang-format off */
 #define AMP_OP_NAME_LIST(X) \
-    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") \
-    X(CONV2D, "Conv2DExt", "S") X(CONV3D, "nn.Conv3d", "M") X(CONV3D, "Conv3D", "MS") \
-    X(CONV3D, "Conv3DExt", "S") X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") \
-    X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") X(CONV_TRANSPOSE2D, "nn.Conv2dTranspose", "M") \
-    X(CONV_TRANSPOSE2D, "nn.ConvTranspose2d", "") X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") \
-    X(CONV_TRANSPOSE2D, "ConvTranspose2D", "S") X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") \
-    X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") \
-    X(CONVOLUTION, "Convolution", "S") X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") \
-    X(LINEAR, "nn.Dense", "M") X(LINEAR, "Dense", "S") X(LINEAR, "nn.Linear", "") \
-    X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") X(MATMUL, "__matmul__", "A") \
-    X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") \
-    X(GER, "Ger", "M") X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") \
-    X(LSTM_CELL, "LSTMCell", "A") X(GRU_CELL, "nn.GRUCell", "M") X(GRU_CELL, "GRUCell", "A") \
-    X(RNN_TANH_CELL, "nn.RNNCell", "M") X(RNN_TANH_CELL, "RNNTanhCell", "A") \
-    X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") \
-    X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") \
-    X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") X(PRELU, "nn.PReLU", "") \
-    X(RELU, "ReLU", "M") X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") \
-    X(DROPOUT, "nn.Dropout", "") X(ADD, "__add__", "A") X(ADD, "__radd__", "A") \
-    X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
-    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") \
-    X(MUL, "__imul__", "A") X(DIV, "__div__", "A") X(DIV, "__rdiv__", "A") \
-    X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") \
-    X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") \
-    X(LE, "__le__", "A") X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") \
-    X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") X(ADDCDIV, "Addcdiv", "S") \
-    X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") \
-    X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") \
-    X(GRID_SAMPLER_2D, "GridSampler2D", "S") X(GRID_SAMPLER_3D, "GridSampler3D", "S") \
-    X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") X(ERFINV, "Erfinv", "S") \
-    X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") \
-    X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") \
-    X(TAN, "Tan", "S") X(POW, "Pow", "S") X(POW, "__pow__", "A") X(POW, "__ipow__", "A") \
-    X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") X(SOFTPLUS, "SoftplusExt", "S") \
-    X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") \
-    X(LAYER_NORM, "LayerNorm", "S") X(LAYER_NORM, "LayerNormExt", "S") \
-    X(GROUP_NORM, "GroupNorm", "S") X(GROUP_NORM, "nn.GroupNorm", "") \
-    X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") \
-    X(BATCH_NORM, "nn.BatchNorm3d", "M") X(BATCH_NORM, "BatchNorm", "S") \
-    X(BATCH_NORM, "BatchNormExt", "S") X(RMS_NORM, "nn.RMSNorm", "") X(RENORM, "Renorm", "S") \
-    X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") \
-    X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") X(KL_DIV, "KLDivLoss", "S") \
-    X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
-    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") \
-    X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") \
-    X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") \
-    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") \
-    X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") \
-    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") \
-    X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") X(SOFTMAX, "Softmax", "S") \
-    X(SOFTMAX, "nn.Softmax", "") X(LOG_SOFTMAX, "LogSoftmax", "S") \
-    X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") \
-    X(SUM, "SumExt", "S") X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") \
-    X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") X(CUMPROD, "CumProd", "S") \
-    X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") X(RNN_RELU, "RNN_RELU", "A") \
-    X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") X(MV, "Mv", "S") \
-    X(LOG10, "Log10", "S") X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") \
-    X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") X(NLL_LOSS, "nn.NLLLoss", "") \
-    X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") \
-    X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") \
-    X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") \
-    X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") \
-    X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") \
-    X(CTC_LOSS, "nn.CTCLoss", "") X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") \
-    X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") X(SOFTMIN, "nn.Softmin", "") \
-    X(INTERPOLATE, "nn.Upsample", "")
+    X(CONV1D, nn.Conv1d, M) X(CONV2D, nn.Conv2d, M) X(CONV2D, Conv2D, MS) X(CONV2D, Conv2DExt, S) \
+    X(CONV3D, nn.Conv3d, M) X(CONV3D, Conv3D, MS) X(CONV3D, Conv3DExt, S) X(CONV_TRANSPOSE1D, nn.Conv1dTranspose, M) \
+    X(CONV_TRANSPOSE2D, nn.Conv2dTranspose, M) X(CONV_TRANSPOSE2D, Conv2DTranspose, MS) \
+    X(CONV_TRANSPOSE2D, ConvTranspose2D, S) X(CONV_TRANSPOSE3D, nn.Conv3dTranspose, M) \
+    X(CONV_TRANSPOSE3D, Conv3DTranspose, MS) X(CONVOLUTION, Convolution, S) \
+    X(CONV2D_BACKWARD_INPUT, Conv2DBackpropInput, M) X(LINEAR, nn.Dense, M) X(LINEAR, Dense, S) X(MATMUL, MatMul, MS) \
+    X(MATMUL, MatMulExt, S) X(MATMUL, __matmul__, A) X(BMM, BatchMatMul, MS) X(BMM, BatchMatMulExt, S) \
+    X(ADDMM, Addmm, S) X(GER, Ger, M) X(EINSUM, Einsum, S) X(LSTM_CELL, nn.LSTMCell, M) X(LSTM_CELL, LSTMCell, A) \
+    X(GRU_CELL, nn.GRUCell, M) X(GRU_CELL, GRUCell, A) X(RNN_TANH_CELL, nn.RNNCell, M) \
+    X(RNN_TANH_CELL, RNNTanhCell, A) X(LSTM, LSTM, A) X(GRU, GRU, A) X(RNN_TANH, RNN, A) X(RNN_TANH, RNN_TANH, A) \
+    X(PRELU, PReLU, MS) X(RELU, ReLU, M) X(ADD, __add__, A) X(ADD, __radd__, A) X(ADD, __iadd__, A) X(SUB, __sub__, A) \
+    X(SUB, __rsub__, A) X(SUB, __isub__, A) X(MUL, __mul__, A) X(MUL, __rmul__, A) X(MUL, __imul__, A) \
+    X(DIV, __div__, A) X(DIV, __rdiv__, A) X(DIV, __idiv__, A) X(DIV, __truediv__, A) X(DIV, __rtruediv__, A) \
+    X(DIV, __itruediv__, A) X(EQ, __eq__, A) X(GE, __ge__, A) X(GT, __gt__, A) X(LE, __le__, A) X(LT, __lt__, A) \
+    X(NE, __ne__, A) X(BIAS_ADD, BiasAdd, S) X(ADD_N, AddN, S) X(CAT, Concat, S) X(ADDCDIV, Addcdiv, S) \
+    X(ADDCMUL, Addcmul, S) X(CROSS, Cross, S) X(CROSS, _PyboostCrossPrim, S) X(DOT, Dot, S) \
+    X(GRID_SAMPLER_2D, GridSampler2D, S) X(GRID_SAMPLER_3D, GridSampler3D, S) X(ACOS, ACos, S) X(ASIN, Asin, S) \
+    X(COSH, Cosh, S) X(ERFINV, Erfinv, S) X(EXP, Exp, S) X(EXPM1, Expm1, S) X(LOG, Log, S) X(LOG1P, Log1p, S) \
+    X(RECIPROCAL, Reciprocal, S) X(RSQRT, Rsqrt, S) X(SINH, Sinh, S) X(TAN, Tan, S) X(POW, Pow, S) X(POW, __pow__, A) \
+    X(POW, __ipow__, A) X(POW, __rpow__, A) X(SOFTPLUS, Softplus, S) X(SOFTPLUS, SoftplusExt, S) \
+    X(LAYER_NORM, nn.LayerNorm, M) X(LAYER_NORM, LayerNorm, S) X(LAYER_NORM, LayerNormExt, S) \
+    X(GROUP_NORM, GroupNorm, S) X(BATCH_NORM, nn.BatchNorm1d, M) X(BATCH_NORM, nn.BatchNorm2d, M) \
+    X(BATCH_NORM, nn.BatchNorm3d, M) X(BATCH_NORM, BatchNorm, S) X(BATCH_NORM, BatchNormExt, S) X(RENORM, Renorm, S) \
+    X(PDIST, Pdist, S) X(CDIST, Cdist, S) X(BINARY_CROSS_ENTROPY_WITH_LOGITS, BCEWithLogitsLoss, S) \
+    X(KL_DIV, KLDivLoss, S) X(MSE_LOSS, MSELossExt, S) X(MULTI_MARGIN_LOSS, MultiMarginLoss, S) \
+    X(MULTILABEL_MARGIN_LOSS, MultilabelMarginLoss, S) X(SMOOTH_L1_LOSS, SmoothL1Loss, S) \
+    X(SOFT_MARGIN_LOSS, SoftMarginLoss, S) X(TRIPLET_MARGIN_LOSS, TripletMarginLoss, S) X(SOFTMAX, Softmax, S) \
+    X(LOG_SOFTMAX, LogSoftmax, S) X(LOG_SOFTMAX, LogSoftmaxExt, S) X(SUM, SumExt, S) X(PROD, ReduceProd, S) \
+    X(PROD, ProdExt, S) X(CUMSUM, CumSum, S) X(CUMSUM, CumsumExt, S) X(CUMPROD, CumProd, S) X(NORM, Norm, S) \
+    X(RNN_RELU_CELL, RNNReLUCell, A) X(RNN_RELU, RNN_RELU, A) X(ADDBMM, Addbmm, S) X(ADDMV, Addmv, S) \
+    X(BADDBMM, Baddbmm, S) X(MV, Mv, S) X(LOG10, Log10, S) X(LOG2, Log2, S) X(L1_LOSS, L1LossExt, S) \
+    X(NLL_LOSS, NLLLoss, S) X(NLL_LOSS2D, NLLLoss2d, S)
 /* clang-format on */
 
-enum { /* amp_op */
-    AMP_OP_NONE = 0,
-/* an operation that no list knows */
+/* Values of amp_op. */
+enum {
+    AMP_OP_NONE = 0, /* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
@@ -3260,7 +3126,7 @@ enum { /* amp_op */
 };
 
 typedef enum amp_op_class {
-    AMP_CLASS_NONE = 0, /* '-'  not listed: computed in the dtype of its inputs */
+    AMP_CLASS_NONE = 0, /* '_'  not listed: computed in the dtype of its inputs */
     AMP_CLASS_LOWER,    /* 'L'  inputs cast to FP16 or BF16 */
     AMP_CLASS_F32,      /* 'F'  inputs cast to FP32 */
     AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
@@ -3320,59 +3186,36 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. */
+/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. A row: name,
+   desc, the arguments before it, and how they are declared.   tests: tests/compile.sh, tests/compile/overloads.cpp */
 extern "C++" {
-#  define AMPI_REF(name, desc) \
-    static inline amp_status name(amp_ctx *c, const desc &d) { return name(c, &d); }
-#  define AMPI_REF_STEP(name) \
-    static inline amp_status name(amp_params *p, amp_scaler *s, const amp_step_desc &d) { return name(p, s, &d); }
-AMPI_REF(amp_gemm, amp_gemm_desc)
-AMPI_REF(amp_gemm_tune, amp_gemm_desc)
-AMPI_REF(amp_linear_forward, amp_linear_desc)
-AMPI_REF(amp_linear_backward, amp_linear_desc)
-AMPI_REF(amp_linear_tune, amp_linear_desc)
-AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc)
-AMPI_REF(amp_autocast_begin, amp_autocast_desc)
-AMPI_REF(amp_dropout, amp_dropout_desc)
-AMPI_REF_STEP(amp_step)
-AMPI_REF_STEP(amp_update)
-AMPI_REF_STEP(amp_inspect)
+#  define AMPI_EACH(...) __VA_ARGS__
+#  define AMPI_REF(name, desc, arguments, ...) \
+    static inline amp_status name(__VA_ARGS__, const desc &d) { return name(AMPI_EACH arguments, &d); }
+AMPI_REF(amp_gemm, amp_gemm_desc, (c), amp_ctx *c)
+AMPI_REF(amp_gemm_tune, amp_gemm_desc, (c), amp_ctx *c)
+AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *text, size_t bytes)
+AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
+AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
+AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_update, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_inspect, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
+AMPI_REF(amp_params_add, amp_param_desc, (p), amp_params *p)
+AMPI_REF(amp_scaler_configure, amp_scaler_desc, (s), amp_scaler *s)
+AMPI_REF(amp_autocast_begin, amp_autocast_desc, (c), amp_ctx *c)
+AMPI_REF(amp_policy_init, amp_policy_desc, (c, p, l), amp_ctx *c, amp_policy *p, amp_preset l)
+AMPI_REF(amp_state_save, amp_state_desc, (c, path), amp_ctx *c, const char *path)
+AMPI_REF(amp_state_load, amp_state_desc, (c, path), amp_ctx *c, const char *path)
+AMPI_REF(amp_cpu_create_checked, amp_cpu_desc, (o, version, size), amp_ctx **o, int version, size_t size)
+AMPI_REF(amp_params_create_checked, amp_params_desc, (o, c, v, size), amp_params **o, amp_ctx *c, int v, size_t size)
+AMPI_REF(amp_scaler_create_checked, amp_scaler_desc, (o, c, v, size), amp_scaler **o, amp_ctx *c, int v, size_t size)
+AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp_ctx *c, int v, size_t size)
 #  undef AMPI_REF
-#  undef AMPI_REF_STEP
-static inline amp_status amp_cast(amp_ctx *c, amp_array dst, amp_array src, size_t n, const amp_cast_desc &d) {
-    return amp_cast(c, dst, src, n, &d);
-}
-static inline amp_status amp_gemm_explain(amp_ctx *c, char *text, size_t bytes, const amp_gemm_desc &d) {
-    return amp_gemm_explain(c, text, bytes, &d);
-}
-static inline amp_status amp_policy_init(amp_ctx *c, amp_policy *p, amp_preset l, const amp_policy_desc &d) {
-    return amp_policy_init(c, p, l, &d);
-}
-static inline amp_status amp_params_add(amp_params *p, const amp_param_desc &d) { return amp_params_add(p, &d); }
-static inline amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc &d) {
-    return amp_scaler_configure(s, &d);
-}
-static inline amp_status amp_state_save(amp_ctx *c, const char *path, const amp_state_desc &s) {
-    return amp_state_save(c, path, &s);
-}
-static inline amp_status amp_state_load(amp_ctx *c, const char *path, const amp_state_desc &s) {
-    return amp_state_load(c, path, &s);
-}
-static inline amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc &d) {
-    return amp_cpu_create_checked(out, version, size, &d);
-}
-static inline amp_status amp_params_create_checked(
-    amp_params **out, amp_ctx *c, int version, size_t size, const amp_params_desc &d) {
-    return amp_params_create_checked(out, c, version, size, &d);
-}
-static inline amp_status amp_scaler_create_checked(
-    amp_scaler **out, amp_ctx *c, int version, size_t size, const amp_scaler_desc &d) {
-    return amp_scaler_create_checked(out, c, version, size, &d);
-}
-static inline amp_status amp_fp8_create_checked(
-    amp_fp8 **out, amp_ctx *c, int version, size_t size, const amp_fp8_desc &d) {
-    return amp_fp8_create_checked(out, c, version, size, &d);
-}
+#  undef AMPI_EACH
 } /* extern "C++" */
 #endif
 
@@ -3410,7 +3253,8 @@ extern "C++" {
 #ifndef AMP_STREAM_BYTES
 #  define AMP_STREAM_BYTES ((size_t)8 << 20)
 #endif
-#if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
+#if !defined(AMP_NO_THREADS) && \
+    ((defined(_MSC_VER) && !defined(__MINGW32__)) || (defined(__wasi__) && !defined(__wasm_atomics__)))
 #  define AMP_NO_THREADS /* no pthreads there */
 #endif
 #ifndef AMP_NO_THREADS
@@ -3449,9 +3293,13 @@ extern "C++" {
 } /* extern "C++" */
 extern "C" {
 #endif
+#if defined(__APPLE__) && !defined(__cplusplus)
+extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
+extern int(vsnprintf)(char *, size_t, const char *, va_list);
+#endif
 
 /* ==== >>front-status =============================================================================================
-   Names of statuses and dtypes, the log, host memory.   tests: tests/test_context.c */
+   Names of statuses and dtypes, host memory.   tests: tests/test_context.c */
 
 AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {
@@ -3492,6 +3340,84 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
     return "unknown outcome";
 }
 
+static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it comes */
+    return a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+}
+static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
+    void *p = ampi_host_take(a, bytes);
+    if (p) memset(p, 0, bytes);
+    return p;
+}
+static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
+    if (!p) return;
+    if (a->free_fn)
+        a->free_fn(p, bytes, a->user);
+    else
+        AMP_FREE(p);
+}
+static int ampi_product(size_t *out, size_t a, size_t b) {              /* 0 when it overflows */
+    if ((a | b) >> (sizeof a * 4) && b && a > (size_t)-1 / b) return 0; /* a division only for large numbers */
+    *out = a * b;
+    return 1;
+}
+/* The array, which doubles, with room for one more element of `size` bytes; NULL: no memory, and it is as it was. */
+static void *ampi_grow(const amp_allocator *a, void *array, size_t n, size_t *cap, size_t size) {
+    size_t to = *cap ? *cap * 2 : 8, bytes;
+    void *p;
+    if (n < *cap) return array;
+    if (!ampi_product(&bytes, to, size) || !(p = ampi_host_alloc(a, bytes))) return NULL;
+    if (n) memcpy(p, array, n * size);
+    ampi_host_free(a, array, *cap * size);
+    *cap = to;
+    return p;
+}
+
+/* ==== >>front-door ===============================================================================================
+   The door of every verb: one thread at a time, the floating-point environment, sentences that begin with the verb's
+   name; and the checks that make them.   tests: tests/test_context.c, tests/test_threads.c, tests/test_modes.c; and
+   tests/called.h */
+
+/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_FPU_WORD
+typedef uint32_t ampi_fpu;
+static ampi_fpu ampi_fpu_read(void) {
+    uint32_t x = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(x));
+    return x;
+}
+static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
+static ampi_fpu ampi_fpu_enter(void) {
+    ampi_fpu old = ampi_fpu_read();
+    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
+    return old;
+} /* writing is slow */
+static void ampi_fpu_leave(ampi_fpu old) {
+    if (ampi_fpu_read() != old) ampi_fpu_write(old);
+}
+#endif
+#if defined(__aarch64__) && defined(__GNUC__)
+#  define AMPI_FPU_WORD
+typedef uint64_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    uint64_t old;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
+#endif
+#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
+typedef fenv_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    fenv_t old;
+    (void)fegetenv(&old);
+    (void)fesetenv(FE_DFL_ENV);
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
+#endif
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3517,13 +3443,16 @@ struct amp_ctx {
     uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
+    const char *verb;    /* that runs: its name up to the colon; NULL: none */
+    const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
+    ampi_fpu fpu;        /* the caller's, while a verb runs */
     char error[320];
 };
 
 /* ---- one thread at a time: a verb takes the context and gives it back; whoever comes meanwhile is refused and touches
    nothing but the two words that say so. Where the compiler has no atomics nobody is refused. ---- */
 #if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
-static int ampi_enter(amp_ctx *ctx) { /* 0: a different thread is inside */
+static int ampi_take(amp_ctx *ctx) { /* 0: a different thread is inside */
     uint32_t unused = 0;
     return __atomic_compare_exchange_n(&ctx->in_use, &unused, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
@@ -3534,7 +3463,7 @@ static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
 }
 static const char *ampi_refusal(const amp_ctx *ctx) { return __atomic_load_n(&ctx->refused, __ATOMIC_ACQUIRE); }
 static void ampi_forget_refusal(amp_ctx *ctx) { __atomic_store_n(&ctx->refused, (const char *)NULL, __ATOMIC_RELAXED); }
-static void ampi_leave(amp_ctx *ctx) {
+static void ampi_give(amp_ctx *ctx) {
     const char *knocked = __atomic_load_n(&ctx->knocked, __ATOMIC_ACQUIRE);
     if (knocked) { /* the log is written by the thread that has the context */
         __atomic_store_n(&ctx->knocked, (const char *)NULL, __ATOMIC_RELAXED);
@@ -3543,40 +3472,49 @@ static void ampi_leave(amp_ctx *ctx) {
     __atomic_store_n(&ctx->in_use, 0u, __ATOMIC_RELEASE);
 }
 #else
-static int ampi_enter(amp_ctx *ctx) { return ctx != NULL; }
+static int ampi_take(amp_ctx *ctx) { return ctx != NULL; }
 static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
     ctx->refused = sentence;
     return AMP_ERR_BUSY;
 }
 static const char *ampi_refusal(const amp_ctx *ctx) { return ctx->refused; }
 static void ampi_forget_refusal(amp_ctx *ctx) { ctx->refused = NULL; }
-static void ampi_leave(amp_ctx *ctx) { (void)ctx; }
+static void ampi_give(amp_ctx *ctx) { (void)ctx; }
 #endif
-#define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
-/* The body of a public verb: `call` does the work, and has the context for itself. */
-#define AMPI_VERB(context, name, call) \
-    do { \
-        amp_ctx *taken_ = (context); \
-        amp_status st_; \
-        if (taken_ && !ampi_enter(taken_)) return ampi_refuse(taken_, name AMPI_BUSY); \
-        st_ = (call); \
-        if (taken_) ampi_leave(taken_); \
-        return st_; \
-    } while (0)
+
+/* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
+   must not stay if that fails. */
+static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
+    return ctx->b->leave ? ctx->b->leave(ctx, status) : status;
+}
+AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
+    ctx->fpu = ampi_fpu_enter();
+    ctx->verb = verb;
+    return AMP_OK;
+}
+AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    status = ampi_settle(ctx, status);
+    ctx->verb = NULL;
+    ampi_fpu_leave(ctx->fpu);
+    ampi_give(ctx);
+    return status;
+}
+/* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
+#define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+#define AMPI_VERB_OF(object, name, arguments) AMPI_VERB(AMPI_CTX(object), name, arguments)
+#define AMPI_CTX(object)                      ((object) ? (object)->ctx : NULL)
 /* The same for what returns nothing: it does nothing when it is refused. */
-#define AMPI_VOID_VERB(context, name, call) \
+#define AMPI_VOID_VERB(ctx, name, arguments) \
     do { \
-        amp_ctx *taken_ = (context); \
-        if (!taken_) return; \
-        if (!ampi_enter(taken_)) { \
-            (void)ampi_refuse(taken_, name AMPI_BUSY); \
-            return; \
-        } \
-        call; \
-        ampi_leave(taken_); \
+        amp_ctx *in_ = (ctx); \
+        if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
+        ampi_do_##name arguments; \
+        (void)amp_verb_end(in_, AMP_OK); \
     } while (0)
+
+/* ---- sentences ---- */
 
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 3, 0)))
@@ -3584,95 +3522,70 @@ __attribute__((format(printf, 3, 0)))
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
 }
+/* "VERB: ", in front of every sentence; returns its length. */
+static size_t ampi_name_verb(const amp_ctx *ctx, char *to, size_t bytes) {
+    to[0] = 0;
+    if (ctx->verb)
+        snprintf(to, bytes, "%.*s: %s", (int)strcspn(ctx->verb, ":"), ctx->verb, ctx->inside ? ctx->inside : "");
+    return strlen(to);
+}
 
 AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...) {
+    size_t n = ampi_name_verb(ctx, ctx->error, sizeof ctx->error);
     va_list va;
     va_start(va, format);
-    ampi_message(ctx->error, sizeof ctx->error, format, va);
+    ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) ampi_forget_refusal(ctx);
     if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
-
-/* A verb failed inside a verb that it uses: the sentence starts with the one that was called. */
-static amp_status ampi_failed_in(amp_ctx *ctx, const char *where, amp_status status) {
-    size_t n = strlen(where), old = strlen(ctx->error);
-    if (status == AMP_OK || strncmp(ctx->error, where, n) == 0) return status;
-    if (old + n + 3 > sizeof ctx->error) old = sizeof ctx->error - n - 3;
-    memmove(ctx->error + n + 2, ctx->error, old);
-    memcpy(ctx->error, where, n);
-    memcpy(ctx->error + n, ": ", 2);
-    ctx->error[n + 2 + old] = 0;
-    return status;
-}
-
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
     char text[320];
+    size_t n;
     va_list va;
     if (!ctx->log.fn) return;
+    n = ampi_name_verb(ctx, text, sizeof text);
     va_start(va, format);
-    ampi_message(text, sizeof text, format, va);
+    ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
     ctx->log.fn(level, AMP_OK, text, ctx->log.user);
 }
 
-#define AMPI_TRY(call) \
+/* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
+   others here, want the context in a variable `ctx`. */
+#define AMPI_REQUIRE(condition, status, ...) \
     do { \
-        amp_status try_ = (call); \
-        if (try_ != AMP_OK) return try_; \
+        if (!(condition)) return amp_fail(ctx, status, __VA_ARGS__); \
     } while (0)
-#define AMPI_INVALID(ctx, ...) amp_fail((ctx), AMP_ERR_INVALID_ARG, __VA_ARGS__)
-/* A check of arguments: leaves the function with this status and sentence unless the condition holds. */
-#define AMPI_REQUIRE(condition, ctx, status, ...) \
-    do { \
-        if (!(condition)) return amp_fail((ctx), (status), __VA_ARGS__); \
-    } while (0)
+#define AMPI_INVALID(...)          amp_fail(ctx, AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#define AMPI_CHECK(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#define AMPI_STAGE(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_STAGE, __VA_ARGS__)
+#define AMPI_MEMORY(pointer)       AMPI_REQUIRE(pointer, AMP_ERR_NO_MEMORY, "no host memory")
 /* what a backend may leave out of its table */
-#define AMPI_HAS(ctx, where, entry) \
-    AMPI_REQUIRE((ctx)->b->entry, ctx, AMP_ERR_UNSUPPORTED, "%s: backend %s has no %s", where, (ctx)->b->name, #entry)
+#define AMPI_HAS(entry) AMPI_REQUIRE(ctx->b->entry, AMP_ERR_UNSUPPORTED, "backend %s has no %s", ctx->b->name, #entry)
 /* first lines of a verb with a desc */
-#define AMPI_CHECK_DESC(ctx, where, d) \
+#define AMPI_CHECK_DESC(d) \
     do { \
-        if (!(d)) return AMPI_INVALID(ctx, "%s: desc is NULL", where); \
-        if ((d)->_begin || (d)->_end) \
-            return amp_fail( \
-                (ctx), AMP_ERR_UNINIT, "%s: desc is not zero-initialised (_begin or _end is not 0)", where); \
+        AMPI_CHECK(d, "desc is NULL"); \
+        AMPI_REQUIRE( \
+            !(d)->_begin && !(d)->_end, AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
     } while (0)
-
-static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it comes */
-    return a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
-}
-static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
-    void *p = ampi_host_take(a, bytes);
-    if (p) memset(p, 0, bytes);
-    return p;
-}
-static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
-    if (!p) return;
-    if (a->free_fn)
-        a->free_fn(p, bytes, a->user);
-    else
-        AMP_FREE(p);
-}
-static int ampi_product(size_t *out, size_t a, size_t b) {              /* 0 when it overflows */
-    if ((a | b) >> (sizeof a * 4) && b && a > (size_t)-1 / b) return 0; /* a division only for large numbers */
-    *out = a * b;
-    return 1;
-}
-/* room for one more element of `size` bytes in an array that doubles */
-static int ampi_grow(const amp_allocator *a, void **array, size_t n, size_t *cap, size_t size) {
-    size_t to = *cap ? *cap * 2 : 8, bytes;
-    void *p;
-    if (n < *cap) return 1;
-    if (!ampi_product(&bytes, to, size) || !(p = ampi_host_alloc(a, bytes))) return 0;
-    if (n) memcpy(p, *array, n * size);
-    ampi_host_free(a, *array, *cap * size);
-    *array = p;
-    *cap = to;
-    return 1;
-}
-
+/* and of one whose desc may be NULL: then *d stays as it is */
+#define AMPI_TAKE_DESC(d, desc) \
+    do { \
+        if (!(desc)) break; \
+        AMPI_CHECK_DESC(desc); \
+        *(d) = *(desc); \
+    } while (0)
+/* and of one that makes an object from it */
+#define AMPI_CHECK_CREATE(out, version, size, d, desc) \
+    do { \
+        AMPI_CHECK(out, "out is NULL"); \
+        AMPI_REQUIRE( \
+            version == AMP_VERSION && size == sizeof *(d), AMP_ERR_VERSION, "header and implementation differ"); \
+        AMPI_TAKE_DESC(d, desc); \
+    } while (0)
 /* ==== >>front-context ============================================================================================
    Contexts and their memory.   tests: tests/test_context.c */
 
@@ -3697,13 +3610,10 @@ AMP_API amp_status amp_ctx_create_backend(
     ctx->self = self;
     ctx->host = *host;
     if (logger) ctx->log = *logger;
-    {
-        void *rows = NULL;
-        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) {
-            ampi_host_free(host, ctx, sizeof *ctx);
-            return AMP_ERR_NO_MEMORY;
-        }
-        ctx->rows = (amp_ledger_row *)rows;
+    ctx->rows = (amp_ledger_row *)ampi_grow(host, NULL, 0, &ctx->cap_rows, sizeof *ctx->rows);
+    if (!ctx->rows) {
+        ampi_host_free(host, ctx, sizeof *ctx);
+        return AMP_ERR_NO_MEMORY;
     }
     memcpy(ctx->rows[0].label, "total", 6);
     ctx->n_rows = 1;
@@ -3725,29 +3635,26 @@ static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
     size_t i;
-    if (!ctx) return;
-    if (!ampi_enter(ctx)) {
-        (void)ampi_refuse(ctx, "amp_ctx_destroy" AMPI_BUSY);
-        return;
-    }
+    if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "a parameter set was not destroyed");
         ampi_do_params_destroy(ctx->sets);
     }
     while (ctx->scalers) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a scaler was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "a scaler was not destroyed");
         ampi_do_scaler_destroy(ctx->scalers);
     }
     while (ctx->fp8s) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: an amp_fp8 was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
-            AMPI_ULL(ctx->blocks[i].bytes), ctx->rows[ctx->blocks[i].row].label);
+        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
+            ctx->rows[ctx->blocks[i].row].label);
         ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
     }
+    (void)amp_verb_end(ctx, AMP_OK);
     ctx->b->destroy(ctx);
     host = ctx->host;
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
@@ -3761,49 +3668,51 @@ static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
 }
 
 static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    amp_ledger_row *rows = ctx->rows;
+    ampi_block *blocks;
     void *p = NULL;
     size_t row;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(ctx, "amp_alloc: out is NULL");
+    AMPI_CHECK(out, "out is NULL");
     *out = NULL;
     if (!label) label = "user";
-    if (strlen(label) > 31) return AMPI_INVALID(ctx, "amp_alloc: label \"%s\" is longer than 31 characters", label);
+    AMPI_CHECK(strlen(label) <= 31, "label \"%s\" is longer than 31 characters", label);
     if (bytes == 0) return AMP_OK;
     for (row = 1; row < ctx->n_rows; row++)
-        if (strcmp(ctx->rows[row].label, label) == 0) break;
-    p = ctx->rows;
-    if (row == ctx->n_rows && !ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows))
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
-    ctx->rows = (amp_ledger_row *)p;
-    p = ctx->blocks;
-    if (!ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks))
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
-    ctx->blocks = (ampi_block *)p;
-    st = ctx->b->alloc(ctx, &p, bytes);
-    if (st != AMP_OK) return st;
+        if (strcmp(rows[row].label, label) == 0) break;
+    if (row == ctx->n_rows)
+        rows = (amp_ledger_row *)ampi_grow(&ctx->host, rows, ctx->n_rows, &ctx->cap_rows, sizeof *rows);
+    if (rows) ctx->rows = rows;
+    blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
+    if (blocks) ctx->blocks = blocks;
+    AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
+    AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
+    st = ampi_settle(ctx, AMP_OK);
+    if (st != AMP_OK) {
+        ctx->b->release(ctx, p, bytes);
+        return st;
+    }
     if (row == ctx->n_rows) {
-        memset(&ctx->rows[row], 0, sizeof ctx->rows[row]);
-        memcpy(ctx->rows[row].label, label, strlen(label));
+        memset(&rows[row], 0, sizeof rows[row]);
+        memcpy(rows[row].label, label, strlen(label));
         ctx->n_rows++;
     }
-    ampi_ledger_add(&ctx->rows[0], bytes);
-    ampi_ledger_add(&ctx->rows[row], bytes);
-    ctx->blocks[ctx->n_blocks].ptr = p;
-    ctx->blocks[ctx->n_blocks].bytes = bytes;
-    ctx->blocks[ctx->n_blocks].row = row;
-    ctx->n_blocks++;
+    ampi_ledger_add(&rows[0], bytes);
+    ampi_ledger_add(&rows[row], bytes);
+    blocks += ctx->n_blocks++;
+    blocks->ptr = p;
+    blocks->bytes = bytes;
+    blocks->row = row;
     *out = p;
     return AMP_OK;
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
+    AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
@@ -3814,9 +3723,9 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
             ctx->n_blocks--;
             return AMP_OK;
         }
-    return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
+    return AMPI_INVALID("ptr was not given by amp_alloc of this context, or is freed already");
 }
-AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, free, (ctx, ptr)); }
 
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
     size_t i, n = 0;
@@ -3829,44 +3738,34 @@ AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, c
     return n;
 }
 
-static amp_status ampi_check_copy(amp_ctx *ctx, const char *where, const void *dst, const void *src) {
-    if (!dst || !src) return AMPI_INVALID(ctx, "%s: %s is NULL", where, dst ? "src" : "dst");
-    return AMP_OK;
-}
 static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    AMPI_TRY(ampi_check_copy(ctx, "amp_copy", dst, src));
-    AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->copy(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMPI_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    AMPI_TRY(ampi_check_copy(ctx, "amp_copy_async", dst, src));
+    AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
     return ctx->b->copy_async(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMPI_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    if (!dst) return AMPI_INVALID(ctx, "amp_zero: dst is NULL");
+    AMPI_CHECK(dst, "dst is NULL");
     return ctx->b->zero(ctx, dst, bytes);
 }
-AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    AMPI_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
-}
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_failed_in(ctx, "amp_sync", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->sync(ctx);
 }
-AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
+AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
@@ -3876,25 +3775,21 @@ static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
     return !ctx->b->aligned || (uintptr_t)p % size == 0;
 }
 /* floats or labels; NULL is fine */
-static amp_status ampi_check_words(amp_ctx *ctx, const char *where, const char *name, const void *p) {
+static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
     if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
-    return AMPI_INVALID(ctx, "%s: %s is not aligned to 4 bytes", where, name);
+    return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
 /* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(
-    amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
-    if (!a.data) return required && need ? AMPI_INVALID(ctx, "%s: %s.data is NULL", where, name) : AMP_OK;
-    if (amp_dtype_size(a.dtype) == 0)
-        return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype,
-            amp_dtype_name(a.dtype));
-    if (!ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)))
-        return AMPI_INVALID(ctx, "%s: %s.data is not aligned to the %d bytes of its elements", where, name,
-            (int)amp_dtype_size(a.dtype));
-    if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
-    if (a.count && a.count < need)
-        return AMPI_INVALID(
-            ctx, "%s: %s.count is %llu, but %llu elements are needed", where, name, AMPI_ULL(a.count), AMPI_ULL(need));
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
+    AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
+        amp_dtype_name(a.dtype));
+    AMPI_CHECK(ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)),
+        "%s.data is not aligned to the %d bytes of its elements", name, (int)amp_dtype_size(a.dtype));
+    AMPI_CHECK(!(a.flags & ~AMP_CACHE), "%s.flags has unknown bits", name);
+    AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
+        AMPI_ULL(need));
     return AMP_OK;
 }
 
@@ -3912,27 +3807,16 @@ typedef struct ampi_extent {
     int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
 } ampi_extent;
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
-    ampi_extent r;
-    r.name = name;
-    r.data = a.data;
-    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
-    r.read = read;
-    r.write = write;
+    ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
 }
-static amp_status ampi_refuse_overlap(amp_ctx *ctx, const char *where, const ampi_extent *r, const ampi_extent *with) {
-    const char *side = "after";
-    uintptr_t x = (uintptr_t)r->data;
-    uintptr_t y = (uintptr_t)with->data;
-    uintptr_t distance = y - x;
-    if (y < x) {
-        distance = x - y;
-        side = "before";
-    }
-    return AMPI_INVALID(
-        ctx, "%s: %s overlaps %s, which begins %llu bytes %s it", where, r->name, with->name, AMPI_ULL(distance), side);
+static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
+    const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
+    const int before = y < x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name,
+        AMPI_ULL(before ? x - y : y - x), before ? "before" : "after");
 }
-static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi_extent *r, size_t n) {
+static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
     for (i = 0; i < n; i++)
         for (k = 0; k < n; k++) {
@@ -3941,39 +3825,37 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi
             if (k == i) continue;
             if (!used) continue;
             if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
-                return ampi_refuse_overlap(ctx, where, &r[i], &r[k]);
+                return ampi_refuse_overlap(ctx, &r[i], &r[k]);
         }
     return AMP_OK;
 }
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_map(
-    amp_ctx *ctx, const char *where, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, where, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, name_x, x, count, 1));
-    AMPI_REQUIRE(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
-        ctx, AMP_ERR_INVALID_ARG, "%s: a count of %llu is too large", where, AMPI_ULL(count));
-    AMPI_REQUIRE((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s and %s overlap (the same array with one element size is allowed)", where, name_y, name_x);
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
+        "a count of %llu is too large", AMPI_ULL(count));
+    AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
+        "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    static const char where[] = "amp_cast";
     amp_cast_desc none = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!opt) opt = &none;
-    AMPI_CHECK_DESC(ctx, where, opt);
-    if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC)
-        return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
-    if (opt->flags) return AMPI_INVALID(ctx, "amp_cast: desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, where, "dst", dst, "src", src, count));
+    AMPI_CHECK_DESC(opt);
+    AMPI_CHECK(
+        opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
+    AMPI_CHECK(!opt->flags, "desc.flags is not 0");
+    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    AMPI_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
+    AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
 /* A good entry of a list: an array with a count, or {NULL}. */
@@ -3984,50 +3866,47 @@ static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
     if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
     char name[40];
     size_t i;
-    if (n && !a) return AMPI_INVALID(ctx, "%s: arrays is NULL", where);
+    AMPI_CHECK(!n || a, "arrays is NULL");
     for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
-    AMPI_REQUIRE(!a[i].count, ctx, AMP_ERR_INVALID_ARG, "%s: %s.count is %llu, which is too large", where, name,
-        AMPI_ULL(a[i].count));
-    return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
+    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
-    AMPI_HAS(ctx, "amp_all_finite", finite);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_all_finite", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(report, "report is NULL");
+    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_HAS(finite);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
-    AMPI_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
+    AMPI_VERB(ctx, all_finite, (ctx, report, arrays, n_arrays));
 }
 
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
     amp_histogram h;
     memset(&h, 0, sizeof h);
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
-    AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
-    AMPI_HAS(ctx, "amp_histogram_count", histogram);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_histogram_count", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_HAS(histogram);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
 }
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
-    AMPI_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
+    AMPI_VERB(ctx, histogram_count, (ctx, out, arrays, n_arrays));
 }
 
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
@@ -4094,54 +3973,10 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     return ampi_float((uint32_t)(127 + k) << 23);
 }
 
-/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
-#  define AMPI_FPU_WORD
-typedef uint32_t ampi_fpu;
-static ampi_fpu ampi_fpu_read(void) {
-    uint32_t x = 0;
-    __asm__ volatile("stmxcsr %0" : "=m"(x));
-    return x;
-}
-static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
-static ampi_fpu ampi_fpu_enter(void) {
-    ampi_fpu old = ampi_fpu_read();
-    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
-    return old;
-} /* writing is slow */
-static void ampi_fpu_leave(ampi_fpu old) {
-    if (ampi_fpu_read() != old) ampi_fpu_write(old);
-}
-#endif
-#if defined(__aarch64__) && defined(__GNUC__)
-#  define AMPI_FPU_WORD
-typedef uint64_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) {
-    uint64_t old;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
-    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
-    return old;
-}
-static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#endif
-#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
-typedef fenv_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) {
-    fenv_t old;
-    (void)fegetenv(&old);
-    (void)fesetenv(FE_DFL_ENV);
-    return old;
-}
-static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
-#endif
-static float ampi_inverse(float scale) { /* volatile: computed between enter and leave */
+static float ampi_inverse(float scale) { /* volatile: computed inside the verb, in its floating-point environment */
     volatile float x = scale;
-    ampi_fpu fpu = ampi_fpu_enter();
-    x = amp_inverse_scale(x);
-    ampi_fpu_leave(fpu);
-    return x;
+    return amp_inverse_scale(x);
 }
-
 /* ==== >>front-params =============================================================================================
    Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c */
 
@@ -4198,7 +4033,6 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -4218,7 +4052,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
-    int moments = d->moments >= 0 && d->moments <= 2 && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
     return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
@@ -4243,44 +4077,32 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     return l;
 }
 
-static amp_status ampi_check_layout(amp_ctx *ctx, const char *where, const amp_params_desc *d) {
+static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
-    AMPI_REQUIRE(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d->model, amp_dtype_name(d->model));
-    AMPI_REQUIRE(amp_dtype_size(d->grad), ctx, AMP_ERR_INVALID_ARG, "%s: desc.grad is %d", where, (int)d->grad);
-    AMPI_REQUIRE((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, ctx, AMP_ERR_INVALID_ARG, "%s: desc.master is %d",
-        where, (int)d->master);
-    AMPI_REQUIRE(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d->model));
-    AMPI_REQUIRE(d->moments >= 0 && d->moments <= 2, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d->moments);
-    return AMPI_INVALID(
-        ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d->moment, amp_dtype_name(d->moment));
+    AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
+        "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
+    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
+    AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
+        "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
+    AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
+        "desc.moments is %d; 0 (for 2), 1 to %d or AMP_NONE is needed", (int)d->moments, AMP_MOMENTS);
+    return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
 static amp_status ampi_do_params_create(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
-    static const char where[] = "amp_params_create";
     amp_params_desc d = AMP_ZERO;
     amp_params *p;
-    if (out) *out = NULL;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
-        "%s: header and implementation differ", where);
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
-    }
-    AMPI_HAS(ctx, where, inspect);
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    AMPI_HAS(inspect);
     if (!d.label) d.label = "params";
-    AMPI_REQUIRE(strlen(d.label) < sizeof p->label, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.label is longer than 23 characters", where);
-    AMPI_REQUIRE(d.flags == 0, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
+    AMPI_CHECK(strlen(d.label) < sizeof p->label, "desc.label is longer than 23 characters");
+    AMPI_CHECK(d.flags == 0, "desc.flags is not 0");
     d = ampi_params_defaults(d);
-    AMPI_TRY(ampi_check_layout(ctx, where, &d));
+    AMPI_TRY(ampi_check_layout(ctx, &d));
     p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
-    if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(p);
     p->ctx = ctx;
     p->desc = d;
     memcpy(p->label, d.label, strlen(d.label));
@@ -4291,7 +4113,7 @@ static amp_status ampi_do_params_create(
 AMP_API amp_status amp_params_create_checked(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, params_create, (out, ctx, version, size, desc));
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
@@ -4304,18 +4126,16 @@ AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
 }
 
 /* count, rows and cols from what is given of them */
-static amp_status ampi_param_shape(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+static amp_status ampi_param_shape(amp_ctx *ctx, const char *name, amp_param_desc *d) {
     size_t area;
-    if (!d->rows != !d->cols)
-        return AMPI_INVALID(p->ctx, "%s: desc.%s of \"%s\" is 0, but desc.%s is %llu", where, d->rows ? "cols" : "rows",
-            name, d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
-    if (!ampi_product(&area, d->rows, d->cols) || d->count > (size_t)-1 / 32 || area > (size_t)-1 / 32)
-        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
+    AMPI_CHECK(!d->rows == !d->cols, "desc.%s of \"%s\" is 0, but desc.%s is %llu", d->rows ? "cols" : "rows", name,
+        d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
+    AMPI_CHECK(ampi_product(&area, d->rows, d->cols) && d->count <= (size_t)-1 / 32 && area <= (size_t)-1 / 32,
+        "desc.count of \"%s\" is too large", name);
     if (d->count == 0) d->count = area;
-    if (d->count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
-    if (area && area != d->count)
-        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", where, name,
-            AMPI_ULL(d->count), AMPI_ULL(area));
+    AMPI_CHECK(d->count != 0, "desc.count of \"%s\" is 0", name);
+    AMPI_CHECK(!area || area == d->count, "desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", name,
+        AMPI_ULL(d->count), AMPI_ULL(area));
     if (area == 0) {
         d->rows = 1;
         d->cols = d->count;
@@ -4324,42 +4144,38 @@ static amp_status ampi_param_shape(amp_params *p, const char *where, const char 
 }
 
 /* the model copy, the gradient and the master: their dtypes, and which of them are adopted */
-static amp_status ampi_param_arrays(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_desc *d) {
     amp_dtype model = d->keep_f32 ? AMP_F32 : p->desc.model;
+    amp_ctx *ctx = p->ctx;
     if (d->model.dtype == AMP_AUTO) d->model.dtype = model;
     if (d->grad.dtype == AMP_AUTO) d->grad.dtype = d->keep_f32 ? AMP_F32 : p->desc.grad;
-    if (d->model.dtype != model)
-        return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name,
-            amp_dtype_name(d->model.dtype), amp_dtype_name(model));
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d->model, d->count, 0));
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d->grad, d->count, 0));
-    if (amp_dtype_size(d->grad.dtype) == 0)
-        return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d->grad.dtype);
+    AMPI_CHECK(d->model.dtype == model, "desc.model.dtype of \"%s\" is %s, but its model copy is %s", name,
+        amp_dtype_name(d->model.dtype), amp_dtype_name(model));
+    AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
+    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
-        if (d->master && d->model.data && d->model.data != (void *)d->master)
-            return AMPI_INVALID(p->ctx,
-                "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
+        AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
+            "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
         if (!d->master) memcpy(&d->master, &d->model.data, sizeof d->master);
         d->model.data = NULL;
     } else if (p->desc.master != AMP_MASTER_F32 && d->master) {
-        return AMPI_INVALID(
-            p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
+        return AMPI_INVALID("desc.master of \"%s\" is given, but the set's layout has no FP32 masters", name);
     }
-    if ((uintptr_t)d->master % sizeof(float))
-        return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
+    AMPI_CHECK((uintptr_t)d->master % sizeof(float) == 0, "desc.master of \"%s\" is not aligned to 4 bytes", name);
     return AMP_OK;
 }
 
 /* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
-static amp_status ampi_check_weights(
-    const amp_params *p, const char *where, const amp_param_desc *d, const char *name, const float *w) {
-    const uint32_t limit = ampi_format_of(AMP_F16).limit; /* its bits: a conversion might stop a caller who traps */
+static amp_status ampi_check_weights(const amp_params *p, const amp_param_desc *d, const char *name, const float *w) {
+    const uint32_t limit = ampi_format_of(AMP_F16).limit;
+    amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
     for (i = 0; i < d->count; i++)
-        AMPI_REQUIRE((ampi_bits(w[i]) & 0x7fffffffu) < limit, p->ctx, AMP_ERR_INVALID_ARG,
-            "%s: weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
-            AMPI_ULL(i), name, (double)w[i]);
+        AMPI_CHECK((ampi_bits(w[i]) & 0x7fffffffu) < limit,
+            "weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", AMPI_ULL(i),
+            name, (double)w[i]);
     return AMP_OK;
 }
 
@@ -4377,7 +4193,7 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    void *list = p->params;
+    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -4386,42 +4202,38 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    if (!ampi_grow(host, &list, p->n, &p->cap, sizeof *p->params)) return AMP_ERR_NO_MEMORY;
-    p->params = (ampi_param *)list;
+    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
     return AMP_OK;
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
-    static const char where[] = "amp_params_add";
+    amp_ctx *ctx = p->ctx;
     ampi_param q = AMP_ZERO;
     char number[24];
     const char *name;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(p->ctx, where, desc);
-    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "%s: the set is committed", where);
-    if (p->n >= AMPI_MAX_PARAMS)
-        return AMPI_INVALID(p->ctx, "%s: the set has %d parameters, and more are not possible", where, AMPI_MAX_PARAMS);
+    AMPI_CHECK_DESC(desc);
+    AMPI_STAGE(!p->committed, "the set is committed");
+    AMPI_CHECK(p->n < AMPI_MAX_PARAMS, "the set has %d parameters, and more are not possible", AMPI_MAX_PARAMS);
     q.d = *desc;
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
-    if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
-    if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
-    AMPI_TRY(ampi_param_shape(p, where, name, &q.d));
-    if (q.d.group >= AMP_GROUPS)
-        return AMPI_INVALID(
-            p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)q.d.group, AMP_GROUPS);
-    AMPI_TRY(ampi_param_arrays(p, where, name, &q.d));
-    if (q.d.init) AMPI_TRY(ampi_check_weights(p, where, &q.d, name, q.d.init));
+    AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
+    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
+    AMPI_CHECK(
+        q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
+    AMPI_TRY(ampi_param_arrays(p, name, &q.d));
+    if (q.d.init) AMPI_TRY(ampi_check_weights(p, &q.d, name, q.d.init));
     if (ampi_param_keep(p, name, &q) != AMP_OK) {
-        ampi_param_free(p->ctx, &q);
-        return amp_fail(p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+        ampi_param_free(ctx, &q);
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
     p->params[p->n++] = q;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
-}
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
@@ -4437,7 +4249,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -4455,9 +4267,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) {
-    AMPI_VOID_VERB(ampi_ctx_of(p), "amp_params_destroy", ampi_do_params_destroy(p));
-}
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4553,10 +4363,10 @@ typedef struct ampi_staging { /* host memory for one block */
     size_t weights;
 } ampi_staging;
 
-static amp_status ampi_staging_begin(amp_ctx *ctx, const char *where, uint64_t count, ampi_staging *b) {
+static amp_status ampi_staging_begin(amp_ctx *ctx, uint64_t count, ampi_staging *b) {
     b->weights = count < AMPI_BLOCK_WEIGHTS ? (size_t)count : AMPI_BLOCK_WEIGHTS;
     b->model = (uint16_t *)ampi_host_alloc(&ctx->host, 4 * b->weights);
-    AMPI_REQUIRE(b->model, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(b->model);
     b->low = b->model + b->weights;
     return AMP_OK;
 }
@@ -4570,14 +4380,12 @@ static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low
 
 static amp_status ampi_block_write(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, const float *src) {
-    ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
     size_t i;
     for (i = 0; i < n; i++) {
         uint32_t both = ampi_weight_pack(e, src[from + i]);
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    ampi_fpu_leave(fpu);
     AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
     return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
@@ -4585,16 +4393,13 @@ static amp_status ampi_block_write(
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
-    ampi_fpu fpu;
     size_t i;
     AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
     if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
-    fpu = ampi_fpu_enter(); /* unpacking adds */
     for (i = 0; i < n; i++)
         dst[from + i] = amp_weight_load(&host, i);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -4613,11 +4418,10 @@ static amp_status ampi_move_staged(
     }
     return AMP_OK;
 }
-static amp_status ampi_move_weights(
-    amp_ctx *ctx, const char *where, const amp_param_entry *e, float *dst, const float *src) {
+static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, float *dst, const float *src) {
     ampi_staging b = {NULL, NULL, 0};
     amp_status st;
-    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, where, e->count, &b));
+    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, e->count, &b));
     st = ampi_move_staged(ctx, e, &b, dst, src);
     if (!e->master) ampi_staging_end(ctx, &b);
     return st;
@@ -4633,11 +4437,12 @@ static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* 
 
 /* ---- commit, in the order of its steps ---- */
 
-static amp_status ampi_commit_entries(amp_params *p, const char *where) {
+static amp_status ampi_commit_entries(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->n == 0) return AMP_OK;
-    if (p->n) p->entries = (amp_param_entry *)ampi_host_alloc(&p->ctx->host, p->n * sizeof *p->entries);
-    AMPI_REQUIRE(p->entries || !p->n, p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, p->n * sizeof *p->entries);
+    AMPI_MEMORY(p->entries);
     for (i = 0; i < p->n; i++) {
         const amp_param_desc *d = &p->params[i].d;
         amp_param_entry *e = &p->entries[i];
@@ -4652,7 +4457,7 @@ static amp_status ampi_commit_entries(amp_params *p, const char *where) {
     return AMP_OK;
 }
 
-static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
+static amp_status ampi_commit_arenas(amp_params *p) {
     static const char suffix[AMPI_ARENAS][9] = {".master", ".model", ".grad", ".moments", ".accum", ".tables"};
     amp_ctx *ctx = p->ctx;
     ampi_layout l = AMP_ZERO;
@@ -4662,7 +4467,7 @@ static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
     fits = l.chunks <= 0xffffffffu;
     for (k = 0; k < AMPI_ARENAS; k++)
         fits &= l.bytes[k] < (size_t)-1;
-    AMPI_REQUIRE(fits, ctx, AMP_ERR_INVALID_ARG, "%s: the set is too large", where);
+    AMPI_CHECK(fits, "the set is too large");
     for (k = 0; k < AMPI_ARENAS; k++) {
         snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
         AMPI_TRY(ampi_do_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
@@ -4689,20 +4494,22 @@ static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_c
     }
     return at;
 }
-static amp_status ampi_commit_tables(amp_params *p, const char *where) {
+/* That list, of n chunks, goes to the backend. */
+static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n, uint64_t *elements) {
     amp_ctx *ctx = p->ctx;
-    size_t bytes = p->table.n_chunks * sizeof(amp_chunk);
-    uint64_t elements;
-    amp_chunk *chunks;
+    amp_chunk *chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
     amp_status st;
-    if (p->n == 0) return AMP_OK;
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
-    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    (void)ampi_chunks_in_use(p, NULL, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
-    ampi_host_free(&ctx->host, chunks, bytes);
+    AMPI_MEMORY(chunks);
+    (void)ampi_chunks_in_use(p, used, chunks, elements);
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
     return st;
+}
+static amp_status ampi_commit_tables(amp_params *p) {
+    uint64_t elements;
+    if (p->n == 0) return AMP_OK;
+    AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
+    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -4710,9 +4517,7 @@ static uint64_t ampi_most_staged(const amp_params *p) {
     uint64_t most = 0;
     size_t i;
     for (i = 0; i < p->n; i++)
-        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) {
-            most = p->entries[i].count;
-        }
+        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
     return most;
 }
 static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
@@ -4730,36 +4535,36 @@ static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
     return AMP_OK;
 }
 /* Host memory comes first: without it nothing that was adopted changes. */
-static amp_status ampi_commit_weights(amp_params *p, const char *where) {
+static amp_status ampi_commit_weights(amp_params *p) {
     ampi_staging b = {NULL, NULL, 0};
     uint64_t most = ampi_most_staged(p);
     amp_status st;
-    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, where, most, &b));
+    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, most, &b));
     st = ampi_commit_staged(p, &b);
     if (most) ampi_staging_end(p->ctx, &b);
     return st;
 }
 
-static amp_status ampi_commit(amp_params *p, const char *where) {
-    AMPI_TRY(ampi_failed_in(p->ctx, where, p->ctx->b->may_wait(p->ctx)));
-    AMPI_TRY(ampi_commit_entries(p, where));
-    AMPI_TRY(p->ctx->b->mirror_create(p->ctx, &p->mirror));
-    AMPI_TRY(ampi_commit_arenas(p, where));
-    AMPI_TRY(ampi_commit_tables(p, where));
-    AMPI_TRY(ampi_commit_weights(p, where));
-    return p->ctx->b->sync(p->ctx);
+static amp_status ampi_commit(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_commit_entries(p));
+    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    AMPI_TRY(ampi_commit_arenas(p));
+    AMPI_TRY(ampi_commit_tables(p));
+    AMPI_TRY(ampi_commit_weights(p));
+    return ampi_settle(ctx, ctx->b->sync(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
-    static const char where[] = "amp_params_commit";
+    amp_ctx *ctx = p->ctx;
     amp_status st;
     size_t i;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(!p->committed, p->ctx, AMP_ERR_STAGE, "%s: the set is committed already", where);
-    st = ampi_commit(p, where);
+    AMPI_STAGE(!p->committed, "the set is committed already");
+    st = ampi_commit(p);
     if (st != AMP_OK) {
         ampi_params_undo(p);
-        return ampi_failed_in(p->ctx, where, st);
+        return st;
     }
     for (i = 0; i < p->n; i++)
         ampi_param_forget_init(p->ctx, &p->params[i]);
@@ -4768,101 +4573,90 @@ static amp_status ampi_do_params_commit(amp_params *p) {
     p->ctx->sets = p;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_commit(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
-}
+AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB_OF(p, params_commit, (p)); }
 
-static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
-    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
-}
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
-    return ampi_entry(p, i) ? p->entries[i] : none;
+    return p && p->committed && i < p->n ? p->entries[i] : none;
 }
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_model(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_model(&e);
 }
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_grad(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_grad(&e);
 }
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
+    const amp_param_entry e = amp_param_entry_get(p, i);
     amp_param view = AMP_ZERO;
-    const amp_param_entry *e = ampi_entry(p, i);
+    size_t k;
     if (!p || i >= p->n) return view;
     view.name = p->params[i].name;
     view.rows = p->params[i].d.rows;
     view.cols = p->params[i].d.cols;
     view.count = p->params[i].d.count;
-    if (!e) return view;
-    view.model = ampi_entry_model(e);
-    view.grad = ampi_entry_grad(e);
-    view.master = ampi_entry_master(e);
-    view.low = ampi_entry_low(e);
-    view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
-    view.moment[0] = ampi_entry_moment(e, 0);
-    view.moment[1] = ampi_entry_moment(e, 1);
+    view.model = ampi_entry_model(&e);
+    view.grad = ampi_entry_grad(&e);
+    view.master = ampi_entry_master(&e);
+    view.low = ampi_entry_low(&e);
+    view.accum = ampi_entry_array(e.accum, AMP_F32, e.count);
+    for (k = 0; k < AMP_MOMENTS; k++)
+        view.moment[k] = ampi_entry_moment(&e, k);
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
 
 /* a committed set of this context */
-static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_params *p) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!p) return AMPI_INVALID(ctx, "%s: p is NULL", where);
-    if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to a different context", where);
-    if (!p->committed) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is not committed (amp_params_commit)", where);
+static amp_status ampi_check_params(amp_ctx *ctx, const amp_params *p) {
+    AMPI_CHECK(p, "p is NULL");
+    AMPI_CHECK(p->ctx == ctx, "p belongs to a different context");
+    AMPI_STAGE(p->committed, "the set is not committed (amp_params_commit)");
     return AMP_OK;
 }
 
 /* parameter i as an argument */
-static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_params *p, size_t i, const void *host) {
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
-        AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_REQUIRE(host, ctx, AMP_ERR_INVALID_ARG, "%s: the host array is NULL", where);
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, const void *host) {
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_CHECK(host, "the host array is NULL");
+    return ctx->b->may_wait(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
-    static const char where[] = "amp_param_read";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_param(ctx, where, p, i, dst));
-    return ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], dst, NULL));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_param(ctx, p, i, dst));
+    return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
+    AMPI_VERB_OF(p, param_read, (p, i, dst));
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
-    static const char where[] = "amp_param_write";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_param(ctx, where, p, i, src));
-    AMPI_TRY(ampi_check_weights(p, where, &p->params[i].d, p->params[i].name, src));
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], NULL, src)));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_param(ctx, p, i, src));
+    AMPI_TRY(ampi_check_weights(p, &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_move_weights(ctx, &p->entries[i], NULL, src));
     ampi_weights_changed(ctx, p);
     return ampi_renew_model(ctx, &p->entries[i]);
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
+    AMPI_VERB_OF(p, param_write, (p, i, src));
 }
 
 static amp_status ampi_do_params_master_to_model(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
         AMPI_TRY(ampi_renew_model(ctx, &p->entries[i]));
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_master_to_model(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
-}
+AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB_OF(p, params_master_to_model, (p)); }
 static amp_status ampi_do_params_model_to_master(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
@@ -4872,110 +4666,86 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
-}
+AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB_OF(p, params_model_to_master, (p)); }
 /* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
-static amp_status ampi_check_apart(
-    amp_ctx *ctx, const char *where, const amp_array *dst, size_t i, const amp_params *p) {
+static amp_status ampi_check_apart(amp_ctx *ctx, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
     if (!dst[i].data) return AMP_OK;
     for (k = 0; k < i; k++) {
         size_t before = (size_t)p->entries[k].count * amp_dtype_size(dst[k].dtype);
         int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
-        AMPI_REQUIRE(
-            !meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+        AMPI_CHECK(!meet, "dst[%llu] overlaps dst[%llu]", AMPI_ULL(i), AMPI_ULL(k));
     }
     for (k = i + 1; k < p->n; k++) {
         amp_array g = amp_param_grad(p, k);
         size_t after = g.count * amp_dtype_size(g.dtype);
         int meet = dst[k].data && ampi_overlap(dst[i].data, bytes, g.data, after);
-        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps the gradient of parameter %llu", where,
-            AMPI_ULL(i), AMPI_ULL(k));
+        AMPI_CHECK(!meet, "dst[%llu] overlaps the gradient of parameter %llu", AMPI_ULL(i), AMPI_ULL(k));
     }
     return AMP_OK;
 }
 static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    static const char where[] = "amp_params_grads_to";
+    amp_ctx *ctx = p->ctx;
     char name[40];
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    if (n != p->n)
-        return AMPI_INVALID(ctx, "%s: n is %llu, but the set has %llu parameters", where, AMPI_ULL(n), AMPI_ULL(p->n));
-    if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(n == p->n, "n is %llu, but the set has %llu parameters", AMPI_ULL(n), AMPI_ULL(p->n));
+    AMPI_CHECK(!n || dst, "dst is NULL");
     for (i = 0; i < n; i++) { /* all of them before the first is written */
+        const amp_array g = amp_param_grad(p, i);
         snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-        if (dst[i].data)
-            AMPI_TRY(ampi_check_map(
-                ctx, where, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
-        AMPI_TRY(ampi_check_apart(ctx, where, dst, i, p));
+        if (dst[i].data) AMPI_TRY(ampi_check_map(ctx, name, dst[i], "its gradient", g, g.count));
+        AMPI_TRY(ampi_check_apart(ctx, dst, i, p));
     }
     for (i = 0; i < n; i++)
-        if (dst[i].data)
-            AMPI_TRY(ampi_failed_in(
-                ctx, where, ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
+        if (dst[i].data) AMPI_TRY(ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
+    AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_zero_grad", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
         AMPI_TRY(ctx->b->zero(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
-}
+AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
-    static const char where[] = "amp_params_use";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    amp_chunk *chunks;
+    amp_ctx *ctx = p->ctx;
     uint64_t elements;
     size_t i, n;
-    amp_status st;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     if (p->n == 0) return AMP_OK;
     n = ampi_chunks_in_use(p, used, NULL, &elements);
-    AMPI_REQUIRE(
-        n, ctx, AMP_ERR_INVALID_ARG, "%s: used has no parameter of %llu: leave the step out", where, AMPI_ULL(p->n));
-    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
-    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    (void)ampi_chunks_in_use(p, used, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
-    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
-    AMPI_TRY(ampi_failed_in(ctx, where, st));
+    AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
+    AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
     for (i = 0; i < p->n; i++)
         p->params[i].unused = used && !used[i];
     return AMP_OK;
 }
-AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
-}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
-    static const char where[] = "amp_params_set_steps";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_step_record r;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     memset(&r, 0, sizeof r);
     r.steps = steps;
-    return ampi_failed_in(ctx, where, ctx->b->set_record(ctx, p->record, p->mirror, &r));
+    return ctx->b->set_record(ctx, p->record, p->mirror, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
+    AMPI_VERB_OF(p, params_set_steps, (p, steps));
 }
 
 /* ==== >>front-scaler =============================================================================================
@@ -4992,44 +4762,33 @@ struct amp_scaler {
     float kept; /* the scale from before it was switched off; 0: none */
     int32_t _pad;
 };
-static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
-static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
-    if (!amp_is_finite(scale) || !(scale > 0.0f))
-        return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
-    if (!amp_is_finite(ampi_inverse(scale)))
-        return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
+static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) {
+    AMPI_CHECK(amp_is_finite(scale) && scale > 0.0f, "%s is %g; it must be finite and > 0", name, (double)scale);
+    AMPI_CHECK(amp_is_finite(ampi_inverse(scale)), "%s is %g, whose reciprocal is not finite", name, (double)scale);
     return AMP_OK;
 }
 
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
-static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f,
-          backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale
-        : s->scale < 1.0f                 ? s->scale
-                                          : 1.0f,
-          hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
-    if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF)
-        return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
-    if (d->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
-    if (!amp_is_finite(growth) || !(growth > 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
-    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.backoff_factor is %g; it must be in (0, 1)", where, (double)backoff);
-    if (d->growth_interval < AMP_NONE)
-        return AMPI_INVALID(ctx, "%s: desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed", where,
-            (int)d->growth_interval);
-    if (d->hysteresis < 0)
-        return AMPI_INVALID(ctx, "%s: desc.hysteresis is %d; it must be >= 0", where, (int)d->hysteresis);
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.min_scale", lo));
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.max_scale", hi));
-    if (lo > s->scale)
-        return AMPI_INVALID(ctx, "%s: desc.min_scale %g is above the scale %g", where, (double)lo, (double)s->scale);
-    if (hi < s->scale)
-        return AMPI_INVALID(ctx, "%s: desc.max_scale %g is below the scale %g", where, (double)hi, (double)s->scale);
+static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
+    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
+    float backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
+    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : one;
+    float hi = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
+    AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
+    AMPI_CHECK(!d->flags, "desc.flags is not 0");
+    AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);
+    AMPI_CHECK(backoff > 0.0f && backoff < 1.0f, "desc.backoff_factor is %g; it must be in (0, 1)", (double)backoff);
+    AMPI_CHECK(d->growth_interval >= AMP_NONE, "desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed",
+        (int)d->growth_interval);
+    AMPI_CHECK(d->hysteresis >= 0, "desc.hysteresis is %d; it must be >= 0", (int)d->hysteresis);
+    AMPI_TRY(ampi_check_scale(ctx, "desc.min_scale", lo));
+    AMPI_TRY(ampi_check_scale(ctx, "desc.max_scale", hi));
+    AMPI_CHECK(lo <= s->scale, "desc.min_scale %g is above the scale %g", (double)lo, (double)s->scale);
+    AMPI_CHECK(hi >= s->scale, "desc.max_scale %g is below the scale %g", (double)hi, (double)s->scale);
     s->growth_factor = growth;
     s->backoff_factor = backoff;
     s->min_scale = lo;
@@ -5042,47 +4801,43 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_s
     return AMP_OK;
 }
 
+static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state t;
+    memset(&t, 0, sizeof t);
+    t.scale = t.inverse = 1.0f;
+    d.mode = AMP_SCALER_OFF;
+    (void)ampi_scaler_rule(NULL, &t, &d);
+    t.hysteresis_tracker = t.hysteresis;
+    return t;
+}
+
 static amp_status ampi_do_scaler_create(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
-    static const char where[] = "amp_scaler_create";
+    amp_scaler_state state = ampi_off_state();
     amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state state;
     amp_scaler *s;
     amp_status st;
     void *mem;
-    if (out) *out = NULL;
-    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    if (version != AMP_VERSION || size != sizeof d)
-        return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF nothing else counts */
+        state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
+        AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
+        AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
+        state.hysteresis_tracker = state.hysteresis;
+        state.inverse = ampi_inverse(state.scale);
     }
-    memset(&state, 0, sizeof state);
-    state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
-    if (d.mode == AMP_SCALER_OFF) state.scale = 1.0f;
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
-    if (d.mode == AMP_SCALER_OFF) {
-        amp_scaler_desc off = AMP_ZERO;
-        off.mode = AMP_SCALER_OFF;
-        d = off;
-    }
-    AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
-    state.hysteresis_tracker = state.hysteresis;
-    state.inverse = ampi_inverse(state.scale);
-    AMPI_HAS(ctx, where, next_scale);
-    AMPI_HAS(ctx, where, finite);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
+    AMPI_HAS(next_scale);
+    AMPI_HAS(finite);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
-    if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) {
-        st = ctx->b->copy(ctx, mem, &state, sizeof state);
-        if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
-    }
+    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
+        (void)ampi_do_free(ctx, mem);
         ampi_host_free(&ctx->host, s, sizeof *s);
-        return ampi_failed_in(ctx, where, st);
+        return st;
     }
     s->ctx = ctx;
     s->state = (amp_scaler_state *)mem;
@@ -5096,7 +4851,7 @@ static amp_status ampi_do_scaler_create(
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, scaler_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_scaler_destroy(amp_scaler *s) {
@@ -5110,27 +4865,14 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) {
-    AMPI_VOID_VERB(ampi_scaler_ctx(s), "amp_scaler_destroy", ampi_do_scaler_destroy(s));
-}
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 
-static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
-    amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state t;
-    memset(&t, 0, sizeof t);
-    t.scale = t.inverse = 1.0f;
-    d.mode = AMP_SCALER_OFF;
-    (void)ampi_scaler_rule(NULL, "", &t, &d);
-    t.hysteresis_tracker = t.hysteresis;
-    return t;
-}
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
         *out = ampi_off_state();
         return AMP_OK;
     }
-    AMPI_TRY(s->ctx->b->may_wait(s->ctx));
-    return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
+    return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
     return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
@@ -5140,11 +4882,10 @@ AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s->state->inverse : NULL; }
 
 static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    amp_status st;
-    if (!out) return s ? AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL") : AMP_ERR_INVALID_ARG;
-    st = ampi_scaler_read(s, &t);
-    if (st != AMP_OK) return ampi_failed_in(s->ctx, "amp_scaler_get", st);
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_scaler_read(s, &t));
     out->scale = t.scale;
     out->growth_tracker = t.growth_tracker;
     out->hysteresis_tracker = t.hysteresis_tracker;
@@ -5158,7 +4899,12 @@ static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_get", ampi_do_scaler_get(s, out));
+    amp_scaler_info off = AMP_ZERO;
+    off.scale = 1.0f;
+    off.hysteresis_tracker = 1;
+    if (!s && out) *out = off;
+    if (!s) return out ? AMP_OK : AMP_ERR_INVALID_ARG;
+    AMPI_VERB(s->ctx, scaler_get, (s, out));
 }
 
 static void ampi_next_iteration(amp_scaler *s) {
@@ -5169,10 +4915,9 @@ static void ampi_next_iteration(amp_scaler *s) {
     s->checked = 0;
 }
 
-static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!s) return AMPI_INVALID(ctx, "%s: s is NULL", where);
-    if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to a different context", where);
+static amp_status ampi_check_scaler(amp_ctx *ctx, const amp_scaler *s) {
+    AMPI_CHECK(s, "s is NULL");
+    AMPI_CHECK(s->ctx == ctx, "s belongs to a different context");
     return AMP_OK;
 }
 /* does the window of a set hold the scale? Of a set that is not `but` (NULL allowed). */
@@ -5183,9 +4928,8 @@ static int ampi_held(const amp_scaler *s, const amp_params *but) {
     return p != NULL;
 }
 /* may the scale move? */
-static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    AMPI_REQUIRE(!ampi_held(s, NULL), ctx, AMP_ERR_STAGE,
-        "%s: an accumulation window (amp_window_begin) holds the scale", where);
+static amp_status ampi_check_held(amp_ctx *ctx, const amp_scaler *s) {
+    AMPI_STAGE(!ampi_held(s, NULL), "an accumulation window (amp_window_begin) holds the scale");
     return AMP_OK;
 }
 
@@ -5197,12 +4941,11 @@ static void ampi_put_scale(amp_scaler_state *t, float scale) { /* by hand: what 
     t->found = 0;
 }
 static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    if (!s) return AMP_OK;
-    AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
+    AMPI_TRY(ampi_check_scale(ctx, "scale", scale));
     if (s->off) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
+    AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
     ampi_put_scale(&t, scale);
     t.stuck = 0;
@@ -5211,23 +4954,21 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
+    if (!s) return AMP_OK;
+    AMPI_VERB(s->ctx, scaler_set_scale, (s, scale));
 }
 
 static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_scaler_set";
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
-    AMPI_REQUIRE(info, ctx, AMP_ERR_INVALID_ARG, "%s: info is NULL", where);
-    AMPI_TRY(ampi_check_scale(ctx, where, "info.scale", info->scale));
-    AMPI_REQUIRE(info->growth_tracker >= 0, ctx, AMP_ERR_INVALID_ARG, "%s: info.growth_tracker is %d; it must be >= 0",
-        where, (int)info->growth_tracker);
+    AMPI_CHECK(info, "info is NULL");
+    AMPI_TRY(ampi_check_scale(ctx, "info.scale", info->scale));
+    AMPI_CHECK(info->growth_tracker >= 0, "info.growth_tracker is %d; it must be >= 0", (int)info->growth_tracker);
     if (s->off) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, where, s));
+    AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
-    AMPI_REQUIRE(info->hysteresis_tracker <= t.hysteresis, ctx, AMP_ERR_INVALID_ARG,
-        "%s: info.hysteresis_tracker is %d, above the rule's hysteresis %d", where, (int)info->hysteresis_tracker,
+    AMPI_CHECK(info->hysteresis_tracker <= t.hysteresis,
+        "info.hysteresis_tracker is %d, above the rule's hysteresis %d", (int)info->hysteresis_tracker,
         (int)t.hysteresis);
     if (!info->dead != !amp_scaler_dead(&t)) t.stuck = info->dead ? t.dead_after : 0;
     ampi_put_scale(&t, info->scale);
@@ -5244,7 +4985,7 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
+    AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
 /* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
@@ -5256,17 +4997,14 @@ static void ampi_scaler_switch(amp_scaler_state *t, float *kept, int was_off) {
     t->inverse = ampi_inverse(t->scale);
 }
 static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_scaler_configure";
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    float kept = s ? s->kept : 0.0f;
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
-    AMPI_CHECK_DESC(ctx, where, desc);
-    if (ampi_nonzero(desc->scale))
-        return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
+    float kept = s->kept;
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(!ampi_nonzero(desc->scale), "desc.scale is not 0 (amp_scaler_set_scale sets it)");
     AMPI_TRY(ampi_scaler_read(s, &t));
     if (s->off && ampi_nonzero(kept)) t.scale = kept; /* the rule is checked with the scale that it will work with */
-    AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
+    AMPI_TRY(ampi_scaler_rule(ctx, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
     ampi_scaler_switch(&t, &kept, s->off);
     AMPI_TRY(ampi_scaler_write(s, &t));
@@ -5275,30 +5013,29 @@ static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc 
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
+    AMPI_VERB_OF(s, scaler_configure, (s, desc));
 }
 
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
-static amp_status ampi_check_unscaled(
-    amp_ctx *ctx, const char *where, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
+static amp_status ampi_check_unscaled(amp_ctx *ctx, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
     char name[40];
     size_t k, bytes;
     snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, where, name, dst[i], grads[i].count, 1));
-    AMPI_REQUIRE(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s would have %llu elements, which is too large", where, name, AMPI_ULL(grads[i].count));
-    AMPI_REQUIRE(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes, ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s is grads[%llu] with a different dtype", where, name, AMPI_ULL(i));
+    AMPI_TRY(ampi_check_array(ctx, name, dst[i], grads[i].count, 1));
+    AMPI_CHECK(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)),
+        "%s would have %llu elements, which is too large", name, AMPI_ULL(grads[i].count));
+    AMPI_CHECK(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes,
+        "%s is grads[%llu] with a different dtype", name, AMPI_ULL(i));
     for (k = 0; k < n; k++) {
         size_t read = grads[k].count * amp_dtype_size(grads[k].dtype);
         int same = k == i && dst[i].data == grads[i].data;
-        AMPI_REQUIRE(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), ctx, AMP_ERR_INVALID_ARG,
-            "%s: %s overlaps grads[%llu]", where, name, AMPI_ULL(k));
+        AMPI_CHECK(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), "%s overlaps grads[%llu]", name,
+            AMPI_ULL(k));
     }
     for (k = 0; k < i; k++) {
         size_t before = grads[k].count * amp_dtype_size(dst[k].dtype);
         int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
-        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: %s overlaps dst[%llu]", where, name, AMPI_ULL(k));
+        AMPI_CHECK(!meet, "%s overlaps dst[%llu]", name, AMPI_ULL(k));
     }
     return AMP_OK;
 }
@@ -5310,15 +5047,13 @@ static amp_status ampi_unscale_by_nothing(
 }
 static amp_status ampi_do_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_unscale";
+    amp_ctx *ctx = s->ctx;
     amp_finite_report r = AMP_ZERO;
     size_t i;
-    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
-    AMPI_TRY(ampi_check_list(ctx, where, grads, n));
+    AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
-        AMPI_TRY(ampi_check_unscaled(ctx, where, dst, grads, i, n));
-    if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
+        AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
+    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
     if (!s->off) {
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
@@ -5332,26 +5067,26 @@ static amp_status ampi_do_unscale(
 }
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
+    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
+    AMPI_VERB(s->ctx, unscale, (s, dst, report, grads, n));
 }
 
 static amp_status ampi_do_scaler_update(amp_scaler *s) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_ctx *ctx = s->ctx;
     if (!ampi_is_on(s)) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_update", s));
-    if (s->checked == 0)
-        return amp_fail(
-            ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
+    AMPI_TRY(ampi_check_held(ctx, s));
+    AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
     AMPI_TRY(ctx->b->next_scale(ctx, s->state));
     ampi_next_iteration(s);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_update", ampi_do_scaler_update(s));
+    if (!s) return AMP_OK;
+    AMPI_VERB(s->ctx, scaler_update, (s));
 }
 
 /* ==== >>front-step ===============================================================================================
-   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c
+   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c, tests/test_context.c
 
    A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it,
    or why it is refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or to none, the set
@@ -5473,37 +5208,34 @@ static void ampi_enter_phase(amp_params *p, amp_scaler *s, ampi_phase next) {
 }
 
 /* p and s (NULL allowed) as arguments of a step verb */
-static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s) {
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
+static amp_status ampi_check_pair(amp_ctx *ctx, const amp_params *p, const amp_scaler *s) {
+    AMPI_TRY(ampi_check_params(ctx, p));
+    return s ? ampi_check_scaler(ctx, s) : AMP_OK;
 }
 
 /* may the verb be called now? For verbs that change the phase. */
-static amp_status ampi_check_phase(
-    amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
-    AMPI_REQUIRE(p->n > 0, ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    AMPI_REQUIRE(rule->takes != AMPI_REFUSED, ctx, AMP_ERR_STAGE, "%s: %s", where, rule->why);
-    AMPI_REQUIRE(!p->holds || !ampi_is_on(s) || p->scaler == s, ctx, AMP_ERR_STAGE,
-        "%s: the set's accumulation window holds the scale of a different scaler", where);
+static amp_status ampi_check_phase(amp_ctx *ctx, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
+    AMPI_STAGE(p->n > 0, "the set has no parameters: nothing to check");
+    AMPI_STAGE(rule->takes != AMPI_REFUSED, "%s", rule->why);
+    AMPI_STAGE(!p->holds || !ampi_is_on(s) || p->scaler == s,
+        "the set's accumulation window holds the scale of a different scaler");
     return AMP_OK;
 }
 
 /* x, or what its absence means. A bare number in place of amp_opt(x) has a value but is not given. */
 static amp_status ampi_optional(
-    amp_ctx *ctx, const char *where, const char *name, const char *field, float *out, amp_optional x, float absent) {
-    AMPI_REQUIRE(x.given || ampi_bits(x.value) == 0, ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.%s is the bare number %g; write amp_opt(%g)", where, name, field, (double)x.value, (double)x.value);
+    amp_ctx *ctx, const char *name, const char *field, float *out, amp_optional x, float absent) {
+    AMPI_CHECK(x.given || ampi_bits(x.value) == 0, "%s.%s is the bare number %g; write amp_opt(%g)", name, field,
+        (double)x.value, (double)x.value);
     *out = x.given ? x.value : absent;
     return AMP_OK;
 }
 
-static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, const amp_group *g, float *lr) {
-    AMPI_REQUIRE(ampi_is_aligned(ctx, g->lr_ptr, 4u), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.lr_ptr is not aligned to 4 bytes", where, name);
+static amp_status ampi_rate(amp_ctx *ctx, const char *name, const amp_group *g, float *lr) {
+    AMPI_CHECK(ampi_is_aligned(ctx, g->lr_ptr, 4u), "%s.lr_ptr is not aligned to 4 bytes", name);
     *lr = 0.0f;
     if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
-    AMPI_REQUIRE(ampi_nonzero(g->lr), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", where, name);
+    AMPI_CHECK(ampi_nonzero(g->lr), "%s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", name);
     *lr = g->lr;
     return AMP_OK;
 }
@@ -5536,21 +5268,20 @@ case name: return of_##name;
 
 /* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
 static amp_status ampi_check_group(
-    amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
+    amp_ctx *ctx, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
     const float beta2 = ampi_optimizer_of(optimizer).beta2;
     memset(h, 0, sizeof *h);
-    AMPI_TRY(ampi_rate(ctx, where, name, g, &h->lr));
-    AMPI_TRY(ampi_optional(ctx, where, name, "beta1", &h->beta1, g->beta1, 0.9f));
-    AMPI_TRY(ampi_optional(ctx, where, name, "beta2", &h->beta2, g->beta2, beta2));
-    AMPI_TRY(ampi_optional(ctx, where, name, "eps", &h->eps, g->eps, 1e-8f));
+    AMPI_TRY(ampi_rate(ctx, name, g, &h->lr));
+    AMPI_TRY(ampi_optional(ctx, name, "beta1", &h->beta1, g->beta1, 0.9f));
+    AMPI_TRY(ampi_optional(ctx, name, "beta2", &h->beta2, g->beta2, beta2));
+    AMPI_TRY(ampi_optional(ctx, name, "eps", &h->eps, g->eps, 1e-8f));
     if (!ampi_nonzero(h->eps)) h->eps = AMPI_LEAST_EPS;
     h->weight_decay = g->weight_decay;
     h->momentum = g->momentum;
     h->dampening = g->dampening;
     h->lr_ptr = g->lr_ptr;
 #define AMPI_RANGE(field, most, range) \
-    AMPI_REQUIRE(ampi_in_range(h->field, 0.0f, most), ctx, AMP_ERR_INVALID_ARG, \
-        "%s: %s." #field " is %g; it must be " range, where, name, (double)h->field)
+    AMPI_CHECK(ampi_in_range(h->field, 0.0f, most), "%s." #field " is %g; it must be " range, name, (double)h->field)
     AMPI_RANGE(lr, AMPI_MOST, ">= 0");
     AMPI_RANGE(beta1, AMPI_ONE, "in [0, 1)");
     AMPI_RANGE(beta2, AMPI_ONE, "in [0, 1)");
@@ -5581,46 +5312,41 @@ static amp_group ampi_group_of(const amp_step_desc *d, uint32_t i) {
     g.lr_ptr = d->lr_ptr;
     return g;
 }
-static amp_status ampi_check_groups(amp_ctx *ctx, const char *where, const amp_params *p, ampi_step_args *a) {
+static amp_status ampi_check_groups(amp_ctx *ctx, const amp_params *p, ampi_step_args *a) {
     const amp_step_desc *d = a->d;
     uint32_t i;
-    AMPI_REQUIRE(d->n_groups < AMP_GROUPS, ctx, AMP_ERR_INVALID_ARG, "%s: desc.n_groups is %u; at most %d", where,
-        (unsigned)d->n_groups, AMP_GROUPS - 1);
-    AMPI_REQUIRE(!d->n_groups || d->groups, ctx, AMP_ERR_INVALID_ARG, "%s: desc.groups is NULL", where);
+    AMPI_CHECK(d->n_groups < AMP_GROUPS, "desc.n_groups is %u; at most %d", (unsigned)d->n_groups, AMP_GROUPS - 1);
+    AMPI_CHECK(!d->n_groups || d->groups, "desc.groups is NULL");
     for (i = 0; i < AMP_GROUPS; i++) {
         amp_group g = ampi_group_of(d, i);
         amp_hyper *h = &a->group[i];
         int needed;
         char name[24] = "desc";
         if (i > 0 && i <= d->n_groups) snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
-        AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, &g, h));
-        AMPI_REQUIRE(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)), ctx, AMP_ERR_INVALID_ARG,
-            "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
+        AMPI_TRY(ampi_check_group(ctx, name, d->optimizer, &g, h));
+        AMPI_CHECK(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)),
+            "%s.nesterov needs momentum > 0 and dampening 0", name);
         needed = amp_moments_of(ampi_optimizer_of(d->optimizer).kind, h->momentum);
-        AMPI_REQUIRE(needed <= p->desc.moments, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needed,
+        AMPI_CHECK(needed <= p->desc.moments,
+            "desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", needed,
             (int)p->desc.moments);
     }
     return AMP_OK;
 }
-static amp_status ampi_check_clip(amp_ctx *ctx, const char *where, const char *name, float x) {
-    AMPI_REQUIRE(ampi_in_range(x, 0.0f, AMPI_MOST), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %g; it must be >= 0", where,
-        name, (double)x);
+static amp_status ampi_check_clip(amp_ctx *ctx, const char *name, float x) {
+    AMPI_CHECK(ampi_in_range(x, 0.0f, AMPI_MOST), "%s is %g; it must be >= 0", name, (double)x);
     return AMP_OK;
 }
 
-static amp_status ampi_check_step(
-    amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
-    AMPI_CHECK_DESC(ctx, where, d);
+static amp_status ampi_check_step(amp_ctx *ctx, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
+    AMPI_CHECK_DESC(d);
     a->d = d;
-    AMPI_REQUIRE((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.optimizer is %d", where, (int)d->optimizer);
-    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_norm", d->clip_norm));
-    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_value", d->clip_value));
-    AMPI_TRY(ampi_check_groups(ctx, where, p, a));
-    AMPI_REQUIRE(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN), ctx,
-        AMP_ERR_INVALID_ARG, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest",
-        where);
+    AMPI_CHECK((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, "desc.optimizer is %d", (int)d->optimizer);
+    AMPI_TRY(ampi_check_clip(ctx, "desc.clip_norm", d->clip_norm));
+    AMPI_TRY(ampi_check_clip(ctx, "desc.clip_value", d->clip_value));
+    AMPI_TRY(ampi_check_groups(ctx, p, a));
+    AMPI_CHECK(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN),
+        "desc.stochastic is 1, but the set's layout needs model copies rounded to nearest");
     return AMP_OK;
 }
 
@@ -5661,25 +5387,35 @@ static amp_inspect_job ampi_step_inspection(
     return job;
 }
 
-/* A hook may call verbs of this context, so it is not in use while one runs. *has becomes 0 when a different thread has
-   taken it meanwhile: then the step ends here. */
-static amp_status ampi_after_hook(amp_ctx *ctx, amp_status st, int *has) {
-    *has = ampi_enter(ctx);
-    return *has ? st : ampi_refuse(ctx, "a step whose hook has returned" AMPI_BUSY);
+/* amp_step and its halves: amp_update without the next scale, amp_inspect without the update, too. */
+typedef struct ampi_step_call {
+    ampi_verb verb;
+    int update, next;
+    const char *returned; /* what is said when the context is taken after a hook */
+    int lost;             /* 1: by a different thread, which has the door now: the step ends there */
+} ampi_step_call;
+
+/* A hook may call verbs of this context, so it is not in use while one runs. */
+static amp_status ampi_after_hook(amp_ctx *ctx, ampi_step_call *call, amp_status st) {
+    call->lost = amp_verb_begin(ctx, call->returned) != AMP_OK;
+    return call->lost ? AMP_ERR_BUSY : st;
 }
-static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, int *has) {
-    ampi_leave(ctx);
-    return ampi_after_hook(ctx, d->reduce_grads_fn(ctx, p, d->user), has);
+static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, ampi_step_call *call) {
+    amp_status st = amp_verb_end(ctx, AMP_OK);
+    if (st == AMP_OK) st = d->reduce_grads_fn(ctx, p, d->user);
+    return ampi_after_hook(ctx, call, st);
 }
-static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *totals, const amp_step_desc *d, int *has) {
-    ampi_leave(ctx);
-    return ampi_after_hook(ctx, d->reduce_totals_fn(ctx, totals, d->user), has);
+static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step_desc *d, ampi_step_call *call) {
+    amp_status st = amp_verb_end(ctx, AMP_OK);
+    if (st == AMP_OK) st = d->reduce_totals_fn(ctx, t, d->user);
+    return ampi_after_hook(ctx, call, st);
 }
-static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, int *has) {
+static amp_status ampi_run_inspection(
+    amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
     if (!job->summed) return ctx->b->conclude(ctx, job);
     if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
     AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
-    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, has));
+    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, call));
     return ctx->b->conclude(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
@@ -5706,26 +5442,24 @@ static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_
     return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
-/* amp_step, and its halves: without the update, without the next scale. *has: the context is this thread's. */
-static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_verb verb,
-    int update, int next, int *has) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call *call) {
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     ampi_step_args a;
     amp_inspect_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_TRY(ampi_check_step(ctx, where, p, d, &a));
-    rule = ampi_rule_of(p, s, verb);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
-    AMPI_REQUIRE(!s || !next || !ampi_held(s, p), ctx, AMP_ERR_STAGE,
-        "%s: the accumulation window of a different set holds the scale", where);
+    int next;
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_TRY(ampi_check_step(ctx, p, d, &a));
+    rule = ampi_rule_of(p, s, call->verb);
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
+    AMPI_STAGE(!s || !call->next || !ampi_held(s, p), "the accumulation window of a different set holds the scale");
     /* after amp_accumulate the scaler may be up to date already */
-    next = next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
-    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, has));
+    next = call->next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
+    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
-    AMPI_TRY(ampi_run_inspection(ctx, &job, d, has));
+    AMPI_TRY(ampi_run_inspection(ctx, &job, d, call));
     AMPI_TRY(ampi_begin_counts(ctx, p, d));
-    if (update) {
+    if (call->update) {
         AMPI_TRY(ampi_run_update(ctx, p, &a, rule->takes));
         ampi_weights_changed(ctx, p);
     }
@@ -5737,45 +5471,42 @@ static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, con
     return AMP_OK;
 }
 
-/* AMPI_VERB, but that a hook may have cost it the context */
-static amp_status ampi_step_verb(const char *where, const char *busy, amp_params *p, amp_scaler *s,
-    const amp_step_desc *d, ampi_verb verb, int update, int next) {
-    amp_ctx *ctx = ampi_ctx_of(p);
-    int has = 1;
-    amp_status st;
-    if (ctx && !ampi_enter(ctx)) return ampi_refuse(ctx, busy);
-    st = ampi_step(where, p, s, d, verb, update, next, &has);
-    if (ctx && has) ampi_leave(ctx);
-    return st;
+/* AMP_VERB, but that a hook may have cost it the context */
+static amp_status ampi_step_verb(
+    const char *verb, const char *returned, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call call) {
+    amp_status st = amp_verb_begin(AMPI_CTX(p), verb);
+    if (st != AMP_OK) return st;
+    call.returned = returned;
+    st = ampi_step(p, s, d, &call);
+    return call.lost ? st : amp_verb_end(p->ctx, st);
 }
-
+#define AMPI_STEP_BUSY(name) name AMPI_BUSY, name ": its hook has returned" AMPI_BUSY
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_step", "amp_step" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 1);
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 1, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_step"), p, s, desc, call);
 }
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_update", "amp_update" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 0);
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 0, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_update"), p, s, desc, call);
 }
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_inspect", "amp_inspect" AMPI_BUSY, p, s, desc, AMPI_DO_INSPECT, 0, 0);
+    const ampi_step_call call = {AMPI_DO_INSPECT, 0, 0, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_inspect"), p, s, desc, call);
 }
 
 static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    static const char where[] = "amp_apply";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_apply_job job;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
-        AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_TRY(ampi_check_array(ctx, where, "u", u, (size_t)p->entries[i].count, 1));
-    AMPI_REQUIRE(u.dtype == AMP_F32, ctx, AMP_ERR_INVALID_ARG, "%s: u.dtype is %s; f32 is needed", where,
-        amp_dtype_name(u.dtype));
-    AMPI_REQUIRE((uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
-        "%s: u.data is not aligned to the %d bytes of its elements", where, (int)sizeof(float));
-    AMPI_REQUIRE(
-        !p->params[i].unused, ctx, AMP_ERR_STAGE, "%s: amp_params_use has left parameter %llu out", where, AMPI_ULL(i));
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_TRY(ampi_check_array(ctx, "u", u, (size_t)p->entries[i].count, 1));
+    AMPI_CHECK(u.dtype == AMP_F32, "u.dtype is %s; f32 is needed", amp_dtype_name(u.dtype));
+    AMPI_CHECK((uintptr_t)u.data % sizeof(float) == 0, "u.data is not aligned to the %d bytes of its elements",
+        (int)sizeof(float));
+    AMPI_STAGE(!p->params[i].unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
-    AMPI_TRY(ampi_check_phase(ctx, where, p, NULL, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = p->record;
@@ -5790,20 +5521,18 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     return AMP_OK;
 }
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
+    AMPI_VERB_OF(p, apply, (p, i, u, with_rates));
 }
 
 static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    static const char where[] = "amp_accumulate";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_inspect_job job;
     amp_add_job add;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(p->desc.accumulate, ctx, AMP_ERR_INVALID_ARG,
-        "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(p->desc.accumulate, "the set has no accumulators (amp_params_desc.accumulate)");
     rule = ampi_rule_of(p, s, AMPI_DO_ACCUMULATE);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
     AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
@@ -5816,37 +5545,33 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     return AMP_OK;
 }
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
+    AMPI_VERB_OF(p, accumulate, (p, s, keep_going));
 }
 static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
-    static const char where[] = "amp_window_begin";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(!p->holds, ctx, AMP_ERR_STAGE, "%s: the set has an open window", where);
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_STAGE(!p->holds, "the set has an open window");
     if (s) ampi_tie(p, s);
     p->holds = 1;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
-}
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) { AMPI_VERB_OF(p, window_begin, (p, s)); }
 static amp_status ampi_do_window_end(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_params(ctx, p));
     p->holds = 0;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
+AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB_OF(p, window_end, (p)); }
 
 static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
-    static const char where[] = "amp_scaler_unscale";
-    amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
+    amp_ctx *ctx = p ? p->ctx : AMPI_CTX(s);
     const ampi_rule *rule;
     amp_inspect_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
     if (!ampi_is_on(s)) return AMP_OK;
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
     AMPI_TRY(ctx->b->inspect(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
@@ -5854,7 +5579,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    AMPI_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+    AMPI_VERB(p ? p->ctx : AMPI_CTX(s), scaler_unscale, (s, p));
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
@@ -5864,29 +5589,28 @@ static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, f
     return ctx->b->inspect(ctx, &job);
 }
 static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_step_record r;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
-    if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
-    AMPI_TRY(ampi_failed_in(ctx, "amp_grad_norm", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(norm, "norm is NULL");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
     AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
     return AMP_OK;
 }
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
+    AMPI_VERB_OF(p, grad_norm, (p, s, norm));
 }
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    static const char where[] = "amp_clip";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     ampi_takes takes;
     amp_clip_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_TRY(ampi_check_clip(ctx, where, "max_norm", max_norm));
-    AMPI_TRY(ampi_check_clip(ctx, where, "max_value", max_value));
-    AMPI_REQUIRE(ampi_nonzero(max_norm) || ampi_nonzero(max_value), ctx, AMP_ERR_INVALID_ARG,
-        "%s: max_norm and max_value are 0: one of them must be > 0", where);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_TRY(ampi_check_clip(ctx, "max_norm", max_norm));
+    AMPI_TRY(ampi_check_clip(ctx, "max_value", max_value));
+    AMPI_CHECK(
+        ampi_nonzero(max_norm) || ampi_nonzero(max_value), "max_norm and max_value are 0: one of them must be > 0");
     takes = ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes;
     memset(&job, 0, sizeof job);
     job.table = p->table;
@@ -5900,17 +5624,15 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
+    AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
 }
 static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
-    if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(out, "out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
-AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
-}
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 
@@ -6031,28 +5753,22 @@ static amp_status ampi_report_rows(const amp_params *p, amp_report_row *rows, co
 }
 static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap,
     const amp_array *arrays, const char *const *names, size_t n) {
-    static const char where[] = "amp_report";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_scaler_info info = AMP_ZERO;
-    ampi_fpu fpu;
-    amp_status st;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(rows, ctx, AMP_ERR_INVALID_ARG, "%s: rows is NULL", where);
-    AMPI_REQUIRE(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, ctx, AMP_ERR_INVALID_ARG,
-        "%s: cap is %llu, but there are 1 + %llu + %llu rows", where, AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
-    AMPI_TRY(ampi_check_list(ctx, where, arrays, n));
-    AMPI_REQUIRE(!n || names, ctx, AMP_ERR_INVALID_ARG, "%s: names is NULL", where);
-    AMPI_HAS(ctx, where, histogram);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    if (s) AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_scaler_get(s, &info)));
-    fpu = ampi_fpu_enter(); /* shares are divided */
-    st = ampi_report_rows(p, rows, arrays, names, n, &info);
-    ampi_fpu_leave(fpu);
-    return ampi_failed_in(ctx, where, st);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(rows, "rows is NULL");
+    AMPI_CHECK(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, "cap is %llu, but there are 1 + %llu + %llu rows",
+        AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
+    AMPI_TRY(ampi_check_list(ctx, arrays, n));
+    AMPI_CHECK(!n || names, "names is NULL");
+    AMPI_HAS(histogram);
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
+    return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
+    AMPI_VERB_OF(p, report, (p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */
@@ -6073,7 +5789,6 @@ static void ampi_add_text(ampi_text *t, const char *format, ...) {
     if (n > 0) t->length += (size_t)n;
 }
 static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
-    static const amp_dtype format[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
     const amp_histogram *h = &row->values;
     uint64_t bad = h->inf + h->nan, nonzero = h->total - h->zero - bad;
     size_t k;
@@ -6083,8 +5798,8 @@ static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
         ampi_add_text(text, "%10s", "-");
     else
         ampi_add_text(text, "%4d..%4d", (int)row->low, (int)row->high);
-    for (k = 0; k < 4; k++) {
-        amp_fates f = row->fate[format[k]];
+    for (k = AMP_F16; k < AMP_DTYPE_COUNT; k++) {
+        amp_fates f = row->fate[k];
         double share = 100.0 * ampi_share(nonzero, h->total), zero = 100.0 * ampi_share(h->zero, h->total);
         ampi_add_text(text, " |%4.0f%4.0f%4.0f", zero + share * f.lost, share * f.subnormal, share * f.overflow);
     }
@@ -6101,9 +5816,13 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
     t.length = 0;
     if (t.bytes) text[0] = 0;
     if (!rows) return 0;
-    ampi_add_text(&t, "%-20s %10s %5s %10s |%12s |%12s |%12s |%12s |%5s %8s\n", "percent of values", "values", "bad",
-        "2^", "f16", "bf16", "f8e4m3", "f8e5m2", "lost", "ratio");
-    ampi_add_text(&t, "%-48s |zero sub big |zero sub big |zero sub big |zero sub big |\n", "");
+    ampi_add_text(&t, "%-20s %10s %5s %10s", "percent of values", "values", "bad", "2^");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |%12s", amp_dtype_name((amp_dtype)i));
+    ampi_add_text(&t, " |%5s %8s\n%-48s", "lost", "ratio", "");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |zero sub big");
+    ampi_add_text(&t, " |\n");
     for (i = 0; i < n; i++)
         ampi_report_line(&t, &rows[i]);
     for (i = 0; i < n; i++) {
@@ -6114,11 +5833,9 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 }
 
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
-    static const char where[] = "amp_watch_array";
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (w->where) return AMP_OK;
-    AMPI_REQUIRE(name, ctx, AMP_ERR_INVALID_ARG, "%s: name is NULL", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_all_finite(ctx, &w->found, &a, 1)));
+    AMPI_CHECK(name, "name is NULL");
+    AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
     w->where = name;
@@ -6126,7 +5843,7 @@ static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *na
 }
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (!w || !w->on) return AMP_OK;
-    AMPI_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
+    AMPI_VERB(ctx, watch_array, (ctx, w, name, a));
 }
 
 /* ==== >>front-policy =============================================================================================
@@ -6218,119 +5935,101 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
         ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
 }
 
-/* ---- overrides: a property by name gets a value; one function per property ---- */
+/* ---- overrides: a property by name gets a value ---- */
 
-typedef enum ampi_property {
-    AMPI_P_ENABLED,
-    AMPI_P_AUTOCAST,
-    AMPI_P_CAST_MODEL,
-    AMPI_P_KEEP_NORMS,
-    AMPI_P_MASTER_WEIGHTS,
-    AMPI_P_CAST_OUTPUTS,
-    AMPI_P_NUM_LOSSES,
-    AMPI_P_MIN_SCALE,
-    AMPI_P_MAX_SCALE,
-    AMPI_P_LOW,
-    AMPI_P_LOSS_SCALE,
-    AMPI_P_COUNT
-} ampi_property;
+/* clang-format off */
+/* Our name, which is amp_policy_desc's, and theirs, what it takes, the families that have it, why others do not, why O1
+   refuses it; in the order in which they are set. ampi_set_NAME does it. */
+#define AMPI_PROPERTY_LIST(X) \
+    X(enabled,        "enabled",               SWITCH, AMPI_ALL, "", "") \
+    X(cast_model,     "cast_model_type",       DTYPE,  AMPI_APEX | AMPI_MINDSPORE, \
+        ": autocast leaves parameters in FP32", "inserts casts around operations: the model itself stays FP32") \
+    X(autocast,       "patch_torch_functions", SWITCH, AMPI_APEX, "", "") \
+    X(keep_norms,     "keep_batchnorm_fp32",   SWITCH, AMPI_APEX | AMPI_MINDSPORE, "", \
+        "runs batch norm in FP32 anyway: the model is not cast") \
+    X(master_weights, "master_weights",        SWITCH, AMPI_APEX, ": its parameters are FP32", \
+        "has FP32 parameters: they are the masters") \
+    X(cast_outputs,   "cast_model_outputs",    DTYPE,  AMPI_APEX | AMPI_MINDSPORE, "", "") \
+    X(num_losses,     "num_losses",            NUMBER, AMPI_APEX | AMPI_OURS, "", "") \
+    X(min_scale,      "min_loss_scale",        NUMBER, AMPI_ALL - AMPI_PYTORCH, "", "") \
+    X(max_scale,      "max_loss_scale",        NUMBER, AMPI_ALL - AMPI_PYTORCH, "", "") \
+    X(low,            "dtype",                 DTYPE,  AMPI_ALL, "", "") \
+    X(loss_scale,     "loss_scale",            SCALE,  AMPI_ALL, "", "")
+/* clang-format on */
 
-typedef enum ampi_value_kind { AMPI_V_SWITCH, AMPI_V_DTYPE, AMPI_V_NUMBER, AMPI_V_DYNAMIC } ampi_value_kind;
-typedef struct ampi_value { /* of an override */
-    ampi_value_kind kind;
-    uint32_t on;     /* a switch */
-    amp_dtype dtype; /* AMP_AUTO: False */
-    double number;
-} ampi_value;
-static ampi_value ampi_value_of(ampi_value_kind kind, uint32_t on, amp_dtype dtype, double number) {
-    ampi_value v;
-    v.kind = kind;
-    v.on = on;
-    v.dtype = dtype;
-    v.number = number;
-    return v;
-}
-
-typedef struct ampi_override { /* who overrides what, for sentences */
-    amp_ctx *ctx;
-    const char *where, *name; /* the name that the caller used */
+typedef enum ampi_wants { AMPI_WANTS_SWITCH, AMPI_WANTS_DTYPE, AMPI_WANTS_NUMBER, AMPI_WANTS_SCALE } ampi_wants;
+typedef struct ampi_override {
     amp_policy *p;
-    ampi_property property;
+    const char *name; /* that the caller used, for sentences */
+    double x;         /* a switch: 0 or 1; a dtype (AMP_AUTO: False); a number */
+    int dynamic;      /* 1: of loss_scale */
 } ampi_override;
 
-/* In the order of ampi_property: our name and theirs, the families that have it, why others do not, why O1 refuses it.
-   */
-static const struct {
-    char ours[16], theirs[24];
-    uint8_t takes, families; /* takes: ampi_value_kind */
-    char missing[40], o1[64];
-} ampi_properties[AMPI_P_COUNT] = {
-    {"enabled", "enabled", AMPI_V_SWITCH, AMPI_ALL, "", ""},
-    {"autocast", "patch_torch_functions", AMPI_V_SWITCH, AMPI_APEX, "", ""},
-    {"cast_model", "cast_model_type", AMPI_V_DTYPE, AMPI_APEX | AMPI_MINDSPORE, ": autocast leaves parameters in FP32",
-        "inserts casts around operations: the model itself stays FP32"},
-    {"keep_norms", "keep_batchnorm_fp32", AMPI_V_SWITCH, AMPI_APEX | AMPI_MINDSPORE, "",
-        "runs batch norm in FP32 anyway: the model is not cast"},
-    {"master_weights", "master_weights", AMPI_V_SWITCH, AMPI_APEX, ": its parameters are FP32",
-        "has FP32 parameters: they are the masters"},
-    {"cast_outputs", "cast_model_outputs", AMPI_V_DTYPE, AMPI_APEX | AMPI_MINDSPORE, "", ""},
-    {"num_losses", "num_losses", AMPI_V_NUMBER, AMPI_APEX | AMPI_OURS, "", ""},
-    {"min_scale", "min_loss_scale", AMPI_V_NUMBER, AMPI_ALL - AMPI_PYTORCH, "", ""},
-    {"max_scale", "max_loss_scale", AMPI_V_NUMBER, AMPI_ALL - AMPI_PYTORCH, "", ""},
-    {"low", "dtype", AMPI_V_DTYPE, AMPI_ALL, "", ""},
-    {"loss_scale", "loss_scale", AMPI_V_DYNAMIC, AMPI_ALL, "", ""},
-};
-
-#define AMPI_ALLOW(o, condition, ...) AMPI_REQUIRE(condition, (o)->ctx, AMP_ERR_INVALID_ARG, "%s: " __VA_ARGS__)
-
-static amp_status ampi_set_enabled(const ampi_override *o, uint32_t on) {
-    o->p->enabled = on;
-    if (!on) o->p->scaling = AMP_SCALER_OFF;
+static amp_status ampi_set_enabled(amp_ctx *ctx, const ampi_override *o) {
+    (void)ctx;
+    o->p->enabled = o->x != 0.0;
+    if (!o->p->enabled) o->p->scaling = AMP_SCALER_OFF;
     return AMP_OK;
 }
-static amp_status ampi_set_switch(uint32_t *field, uint32_t on) {
-    *field = on;
+static amp_status ampi_set_keep_norms(amp_ctx *ctx, const ampi_override *o) {
+    (void)ctx;
+    o->p->keep_norms = o->x != 0.0;
     return AMP_OK;
 }
-static amp_status ampi_set_autocast(const ampi_override *o, uint32_t on) {
-    AMPI_ALLOW(o, !on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->where, o->name,
+static amp_status ampi_set_master_weights(amp_ctx *ctx, const ampi_override *o) {
+    (void)ctx;
+    o->p->master_weights = o->x != 0.0;
+    return AMP_OK;
+}
+static amp_status ampi_set_autocast(amp_ctx *ctx, const ampi_override *o) {
+    AMPI_CHECK(o->x == 0.0 || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->name,
         amp_preset_name(o->p->preset));
-    o->p->autocast = on;
+    o->p->autocast = o->x != 0.0;
     return AMP_OK;
 }
-static amp_status ampi_set_cast_model(const ampi_override *o, amp_dtype t) { /* AMP_AUTO: no cast */
-    AMPI_ALLOW(o, t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name,
-        amp_dtype_name(t));
+static amp_status ampi_set_cast_model(amp_ctx *ctx, const ampi_override *o) { /* AMP_AUTO: no cast */
+    amp_dtype t = (amp_dtype)o->x;
+    AMPI_CHECK(
+        t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_model = t;
     if (ampi_is_half(t)) o->p->low = t;
     if (t != AMP_AUTO && o->p->cast_outputs == AMP_AUTO) o->p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
-static amp_status ampi_set_cast_outputs(const ampi_override *o, amp_dtype t) {
-    AMPI_ALLOW(o, ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+static amp_status ampi_set_cast_outputs(amp_ctx *ctx, const ampi_override *o) {
+    amp_dtype t = (amp_dtype)o->x;
+    AMPI_CHECK(ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_outputs = t;
     return AMP_OK;
 }
-static amp_status ampi_set_num_losses(const ampi_override *o, double n) {
-    AMPI_ALLOW(o, n >= 1.0 && n < 2147483647.0 && (double)(int32_t)n >= n, "%s is %g; a whole number >= 1 is needed",
-        o->where, o->name, n);
-    o->p->num_losses = (uint32_t)n;
+static amp_status ampi_set_num_losses(amp_ctx *ctx, const ampi_override *o) {
+    int whole = o->x >= 1.0 && o->x < 2147483647.0 && (double)(int32_t)o->x >= o->x;
+    AMPI_CHECK(whole, "%s is %g; a whole number >= 1 is needed", o->name, o->x);
+    o->p->num_losses = (uint32_t)o->x;
     return AMP_OK;
 }
-static amp_status ampi_set_limit(const ampi_override *o, float *limit, double scale) { /* min_scale or max_scale */
-    AMPI_ALLOW(o, scale > 0.0 && scale <= 3.4e38 && amp_is_finite(ampi_inverse((float)scale)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, scale);
-    *limit = (float)scale;
+static amp_status ampi_set_scale(amp_ctx *ctx, const ampi_override *o, float *scale) {
+    AMPI_CHECK(o->x > 0.0 && o->x <= 3.4e38 && amp_is_finite(ampi_inverse((float)o->x)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->name, o->x);
+    *scale = (float)o->x;
     return AMP_OK;
 }
-static amp_status ampi_set_low(const ampi_override *o, amp_dtype t) {
+static amp_status ampi_set_min_scale(amp_ctx *ctx, const ampi_override *o) {
+    return ampi_set_scale(ctx, o, &o->p->min_scale);
+}
+static amp_status ampi_set_max_scale(amp_ctx *ctx, const ampi_override *o) {
+    return ampi_set_scale(ctx, o, &o->p->max_scale);
+}
+static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     amp_policy *p = o->p;
+    amp_dtype t = (amp_dtype)o->x;
     if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)t < (uint32_t)AMP_DTYPE_COUNT) {
-        amp_log_event(o->ctx, AMP_LOG_WARNING, "%s: pytorch-cpu supports bf16 and f16, not %s: disabled", o->where,
-            amp_dtype_name(t));
-        return ampi_set_enabled(o, 0);
+        amp_log_event(ctx, AMP_LOG_WARNING, "pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(t));
+        p->enabled = 0;
+        p->scaling = AMP_SCALER_OFF;
+        return AMP_OK;
     }
-    AMPI_ALLOW(o, ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    AMPI_CHECK(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
     p->low = t;
     if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
@@ -6339,50 +6038,51 @@ static amp_status ampi_set_low(const ampi_override *o, amp_dtype t) {
     }
     return AMP_OK;
 }
-static amp_status ampi_set_loss_scale(const ampi_override *o, ampi_value v) {
+static amp_status ampi_set_loss_scale(amp_ctx *ctx, const ampi_override *o) {
     amp_policy *p = o->p;
-    if (v.kind == AMPI_V_DYNAMIC) {
-        if (p->scaling != AMP_SCALER_DYNAMIC)
-            ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
-        return AMP_OK;
+    if (!o->dynamic) {
+        AMPI_TRY(ampi_set_scale(ctx, o, &p->loss_scale));
+        p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
+        p->growth_interval = 0;
+    } else if (p->scaling != AMP_SCALER_DYNAMIC) {
+        ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
     }
-    AMPI_ALLOW(o, v.number > 0.0 && v.number <= 3.4e38 && amp_is_finite(ampi_inverse((float)v.number)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, v.number);
-    p->loss_scale = (float)v.number;
-    p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
-    p->growth_interval = 0;
     return AMP_OK;
 }
 
-/* One override. The value is of the kind that the property takes. */
-static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
-    amp_policy *p = o->p;
-    const char *missing = ampi_properties[o->property].missing, *o1 = ampi_properties[o->property].o1;
-    int f32_model = o->property == AMPI_P_CAST_MODEL && (v.dtype == AMP_F32 || v.dtype == AMP_AUTO);
-    AMPI_ALLOW(o, ampi_properties[o->property].families & ampi_family(p->preset), "%s is not a property of %s%s",
-        o->where, o->name, amp_preset_name(p->preset), missing);
-    AMPI_ALLOW(o, p->preset != AMP_O1 || !o1[0] || f32_model, "%s is given, but O1 %s", o->where, o->name, o1);
-    switch (o->property) {
-    case AMPI_P_ENABLED: return ampi_set_enabled(o, v.on);
-    case AMPI_P_AUTOCAST: return ampi_set_autocast(o, v.on);
-    case AMPI_P_CAST_MODEL: return ampi_set_cast_model(o, v.dtype);
-    case AMPI_P_KEEP_NORMS: return ampi_set_switch(&p->keep_norms, v.on);
-    case AMPI_P_MASTER_WEIGHTS: return ampi_set_switch(&p->master_weights, v.on);
-    case AMPI_P_CAST_OUTPUTS: return ampi_set_cast_outputs(o, v.dtype);
-    case AMPI_P_NUM_LOSSES: return ampi_set_num_losses(o, v.number);
-    case AMPI_P_MIN_SCALE: return ampi_set_limit(o, &p->min_scale, v.number);
-    case AMPI_P_MAX_SCALE: return ampi_set_limit(o, &p->max_scale, v.number);
-    case AMPI_P_LOW: return ampi_set_low(o, v.dtype);
-    case AMPI_P_LOSS_SCALE: return ampi_set_loss_scale(o, v);
-    case AMPI_P_COUNT: break;
+#define AMP_X(name, theirs, wants, families, missing, o1) AMPI_P_##name,
+typedef enum ampi_property { AMPI_PROPERTY_LIST(AMP_X) AMPI_PROPERTIES } ampi_property;
+#undef AMP_X
+typedef struct ampi_property_row {
+    char ours[16], theirs[24];
+    ampi_wants wants;
+    uint8_t families;
+    char missing[40], o1[64];
+} ampi_property_row;
+#define AMP_X(name, theirs, wants, families, missing, o1) {#name, theirs, AMPI_WANTS_##wants, families, missing, o1},
+static const ampi_property_row ampi_properties[AMPI_PROPERTIES] = {AMPI_PROPERTY_LIST(AMP_X)};
+#undef AMP_X
+
+static amp_status ampi_override_set(amp_ctx *ctx, ampi_override *o, ampi_property property) {
+    const ampi_property_row *row = &ampi_properties[property];
+    int f32_model = property == AMPI_P_cast_model && ((amp_dtype)o->x == AMP_F32 || (amp_dtype)o->x == AMP_AUTO);
+    AMPI_CHECK(row->families & ampi_family(o->p->preset), "%s is not a property of %s%s", o->name,
+        amp_preset_name(o->p->preset), row->missing);
+    AMPI_CHECK(o->p->preset != AMP_O1 || !row->o1[0] || f32_model, "%s is given, but O1 %s", o->name, row->o1);
+    switch (property) {
+#define AMP_X(name, ...) \
+case AMPI_P_##name: return ampi_set_##name(ctx, o);
+        AMPI_PROPERTY_LIST(AMP_X)
+#undef AMP_X
+    case AMPI_PROPERTIES: break;
     }
     return AMP_OK;
 }
 
 /* What no single override can see; then the policy is as asked for. */
-static amp_status ampi_policy_finish(amp_ctx *ctx, const char *where, amp_policy *out, amp_policy *p) {
-    AMPI_REQUIRE(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale, ctx, AMP_ERR_INVALID_ARG,
-        "%s: min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", where, (double)p->min_scale,
+static amp_status ampi_policy_finish(amp_ctx *ctx, amp_policy *out, amp_policy *p) {
+    AMPI_CHECK(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale,
+        "min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", (double)p->min_scale,
         (double)p->max_scale);
     if (p->scaling == AMP_SCALER_DYNAMIC) {
         if (p->max_scale > 0.0f && p->loss_scale > p->max_scale)
@@ -6391,30 +6091,6 @@ static amp_status ampi_policy_finish(amp_ctx *ctx, const char *where, amp_policy
     }
     *out = *p;
     return AMP_OK;
-}
-
-/* ---- overrides from a desc ---- */
-
-static amp_status ampi_override_switch(ampi_override *o, ampi_property property, int32_t given) {
-    if (given == 0) return AMP_OK;
-    o->property = property;
-    o->name = ampi_properties[property].ours;
-    AMPI_ALLOW(o, given == 1 || given == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->where, o->name,
-        (int)given);
-    return ampi_policy_override(o, ampi_value_of(AMPI_V_SWITCH, given == 1, AMP_AUTO, 0.0));
-}
-static amp_status ampi_override_dtype(ampi_override *o, ampi_property property, int32_t given) { /* AMP_NONE: False */
-    amp_dtype t = given == AMP_NONE ? AMP_AUTO : (amp_dtype)given;
-    if (given == 0) return AMP_OK;
-    o->property = property;
-    o->name = ampi_properties[property].ours;
-    return ampi_policy_override(o, ampi_value_of(AMPI_V_DTYPE, 0, t, 0.0));
-}
-static amp_status ampi_override_number(ampi_override *o, ampi_property property, double given) {
-    if (given == 0.0) return AMP_OK;
-    o->property = property;
-    o->name = ampi_properties[property].ours;
-    return ampi_policy_override(o, ampi_value_of(AMPI_V_NUMBER, 0, AMP_AUTO, given));
 }
 
 /* [sign] digits [. digits] [e [sign] digits], blanks around it: as strtod in the C locale, whatever the program's. */
@@ -6455,64 +6131,80 @@ static int ampi_parse_number(double *number, const char *text) { /* 1: all of it
     *number = minus ? -x : x;
     return 1;
 }
-static amp_status ampi_override_scale(ampi_override *o, const char *text) {
-    ampi_value v = ampi_value_of(AMPI_V_DYNAMIC, 0, AMP_AUTO, 0.0);
-    if (!text) return AMP_OK;
-    if (strcmp(text, "dynamic") != 0) v.kind = AMPI_V_NUMBER;
-    AMPI_ALLOW(o, v.kind == AMPI_V_DYNAMIC || ampi_parse_number(&v.number, text),
-        "loss_scale is \"%s\"; \"dynamic\" or a number is needed", o->where, text);
-    o->property = AMPI_P_LOSS_SCALE;
-    o->name = "loss_scale";
-    return ampi_policy_override(o, v);
+static amp_status ampi_scale_of(amp_ctx *ctx, ampi_override *o, const char *text) {
+    o->dynamic = strcmp(text, "dynamic") == 0;
+    AMPI_CHECK(
+        o->dynamic || ampi_parse_number(&o->x, text), "loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
+    return AMP_OK;
+}
+
+/* ---- overrides from a desc: what each kind of field gives; *is: it is given ---- */
+
+static amp_status ampi_given_SWITCH(amp_ctx *ctx, ampi_override *o, int *is, int32_t field) {
+    *is = field != 0;
+    AMPI_CHECK(field == 0 || field == 1 || field == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->name,
+        (int)field);
+    o->x = field == 1;
+    return AMP_OK;
+}
+static amp_status ampi_given_DTYPE(amp_ctx *ctx, ampi_override *o, int *is, int32_t field) { /* AMP_NONE: False */
+    (void)ctx;
+    *is = field != 0;
+    o->x = field == AMP_NONE ? (double)AMP_AUTO : field;
+    return AMP_OK;
+}
+static amp_status ampi_given_NUMBER(amp_ctx *ctx, ampi_override *o, int *is, double field) {
+    (void)ctx;
+    *is = field != 0.0;
+    o->x = field;
+    return AMP_OK;
+}
+static amp_status ampi_given_SCALE(amp_ctx *ctx, ampi_override *o, int *is, const char *field) {
+    *is = field != NULL;
+    return field ? ampi_scale_of(ctx, o, field) : AMP_OK;
+}
+/* fields of a kind have types of their own */
+#define AMPI_AS_SWITCH(field) (field)
+#define AMPI_AS_DTYPE(field)  ((int32_t)(field))
+#define AMPI_AS_NUMBER(field) ((double)(field))
+#define AMPI_AS_SCALE(field)  (field)
+static amp_status ampi_override_all(amp_ctx *ctx, ampi_override *o, const amp_policy_desc *d) {
+    int is = 0;
+#define AMP_X(field, theirs, wants, ...) \
+    o->name = #field; \
+    AMPI_TRY(ampi_given_##wants(ctx, o, &is, AMPI_AS_##wants(d->field))); \
+    if (is) AMPI_TRY(ampi_override_set(ctx, o, AMPI_P_##field));
+    AMPI_PROPERTY_LIST(AMP_X)
+#undef AMP_X
+    return AMP_OK;
 }
 
 static amp_status ampi_do_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    static const char where[] = "amp_policy_init";
     amp_policy_desc d = AMP_ZERO;
     amp_policy p;
-    ampi_override o;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, ctx, AMP_ERR_INVALID_ARG,
-        "%s: preset is %d: no such level", where, (int)preset);
-    if (overrides) {
-        AMPI_CHECK_DESC(ctx, where, overrides);
-        d = *overrides;
-    }
-    o.ctx = ctx;
-    o.where = where;
-    o.name = "";
+    ampi_override o = AMP_ZERO;
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
+    AMPI_TAKE_DESC(&d, overrides);
     o.p = &p;
-    o.property = AMPI_P_COUNT;
     ampi_policy_level(&p, preset, ampi_is_half(d.low) ? d.low : AMP_AUTO);
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_ENABLED, d.enabled));
-    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_CAST_MODEL, d.cast_model));
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_AUTOCAST, d.autocast));
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_KEEP_NORMS, d.keep_norms));
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_MASTER_WEIGHTS, d.master_weights));
-    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_CAST_OUTPUTS, (int32_t)d.cast_outputs));
-    AMPI_TRY(ampi_override_number(&o, AMPI_P_NUM_LOSSES, (double)d.num_losses));
-    AMPI_TRY(ampi_override_number(&o, AMPI_P_MIN_SCALE, (double)d.min_scale));
-    AMPI_TRY(ampi_override_number(&o, AMPI_P_MAX_SCALE, (double)d.max_scale));
-    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_LOW, (int32_t)d.low));
-    AMPI_TRY(ampi_override_scale(&o, d.loss_scale));
-    return ampi_policy_finish(ctx, where, policy, &p);
+    AMPI_TRY(ampi_override_all(ctx, &o, &d));
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    AMPI_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
+    AMPI_VERB(ctx, policy_init, (ctx, policy, preset, overrides));
 }
 
 /* ---- overrides from text ---- */
 
-static amp_status ampi_parse_switch(const ampi_override *o, ampi_value *v, const char *text) {
-    v->on = strcmp(text, "True") == 0;
-    AMPI_ALLOW(
-        o, v->on || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->where, o->name, text);
+static amp_status ampi_parse_switch(amp_ctx *ctx, ampi_override *o, const char *text) {
+    o->x = strcmp(text, "True") == 0;
+    AMPI_CHECK(o->x == 1.0 || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->name, text);
     return AMP_OK;
 }
-static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const char *text) {
+static amp_status ampi_parse_dtype(amp_ctx *ctx, ampi_override *o, const char *text, int may_be_false) {
     static const struct {
         char text[12];
         amp_dtype dtype;
@@ -6520,51 +6212,49 @@ static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const 
         {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
     size_t n = sizeof names / sizeof names[0], i = 0;
     const char *bare = text;
-    if (o->property != AMPI_P_CAST_MODEL) n--; /* "False" is a value of that one only */
+    if (!may_be_false) n--;
     if (strncmp(text, "torch.", 6) == 0 || strncmp(text, "mindspore.", 10) == 0) bare = strchr(text, '.') + 1;
     while (i < n && strcmp(names[i].text, bare) != 0)
         i++;
-    AMPI_ALLOW(o, i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->where, o->name, text);
-    v->dtype = names[i].dtype;
+    AMPI_CHECK(i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->name, text);
+    o->x = names[i].dtype;
     return AMP_OK;
+}
+static amp_status ampi_parse_value(amp_ctx *ctx, ampi_override *o, ampi_property property, const char *text) {
+    switch (ampi_properties[property].wants) {
+    case AMPI_WANTS_SWITCH: return ampi_parse_switch(ctx, o, text);
+    case AMPI_WANTS_DTYPE: return ampi_parse_dtype(ctx, o, text, property == AMPI_P_cast_model);
+    case AMPI_WANTS_SCALE: return ampi_scale_of(ctx, o, text);
+    case AMPI_WANTS_NUMBER: break;
+    }
+    AMPI_CHECK(ampi_parse_number(&o->x, text), "%s is \"%s\"; a number is needed", o->name, text);
+    return AMP_OK;
+}
+static int ampi_property_is(const ampi_property_row *row, const char *name) {
+    return strcmp(row->ours, name) == 0 || strcmp(row->theirs, name) == 0;
 }
 
 static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    ampi_override override, *o = &override;
-    ampi_value v = ampi_value_of(AMPI_V_SWITCH, 0, AMP_AUTO, 0.0);
+    ampi_override o = AMP_ZERO;
     amp_policy p;
     uint32_t k = 0;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    o->ctx = ctx;
-    o->where = "amp_policy_set";
-    o->name = property;
-    o->p = &p;
-    AMPI_ALLOW(o, policy, "policy is NULL", o->where);
-    AMPI_ALLOW(o, property, "property is NULL", o->where);
-    AMPI_ALLOW(o, value, "value is NULL", o->where);
-    AMPI_REQUIRE(
-        !policy->_begin && !policy->_end, ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", o->where);
-    while (k < AMPI_P_COUNT && strcmp(ampi_properties[k].ours, property) != 0 &&
-        strcmp(ampi_properties[k].theirs, property) != 0)
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(property, "property is NULL");
+    AMPI_CHECK(value, "value is NULL");
+    AMPI_REQUIRE(!policy->_begin && !policy->_end, AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
+    while (k < AMPI_PROPERTIES && !ampi_property_is(&ampi_properties[k], property))
         k++;
-    AMPI_ALLOW(o, k < AMPI_P_COUNT, "\"%s\" is not a property", o->where, property);
+    AMPI_CHECK(k < AMPI_PROPERTIES, "\"%s\" is not a property", property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
-    o->property = (ampi_property)k;
-    v.kind = (ampi_value_kind)ampi_properties[k].takes;
-    if (v.kind == AMPI_V_SWITCH) AMPI_TRY(ampi_parse_switch(o, &v, value));
-    if (v.kind == AMPI_V_DTYPE) AMPI_TRY(ampi_parse_dtype(o, &v, value));
-    if (v.kind == AMPI_V_NUMBER)
-        AMPI_ALLOW(
-            o, ampi_parse_number(&v.number, value), "%s is \"%s\"; a number is needed", o->where, property, value);
-    if (v.kind == AMPI_V_DYNAMIC)
-        AMPI_TRY(ampi_override_scale(o, value));
-    else
-        AMPI_TRY(ampi_policy_override(o, v));
-    return ampi_policy_finish(ctx, o->where, policy, &p);
+    o.p = &p;
+    o.name = property;
+    AMPI_TRY(ampi_parse_value(ctx, &o, (ampi_property)k, value));
+    AMPI_TRY(ampi_override_set(ctx, &o, (ampi_property)k));
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    AMPI_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
+    AMPI_VERB(ctx, policy_set, (ctx, policy, property, value));
 }
 
 /* ---- descs ---- */
@@ -6599,7 +6289,8 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy) {
     return d;
 }
 
-/* ---- the scope ---- */
+/* ---- the autocast scope: its regions, its arena, the casts of operands and their cache.
+   tests: tests/test_policy.c, tests/test_context.c ---- */
 
 typedef struct ampi_mark { /* copies for one call or region that are made after it go when it is popped */
     size_t high, temps, arenas;
@@ -6621,6 +6312,11 @@ typedef struct ampi_cached {
     uint32_t valid;
 } ampi_cached;
 
+typedef struct ampi_arenas {
+    void **list;
+    size_t n, cap;
+} ampi_arenas;
+
 struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
     size_t depth;
@@ -6635,24 +6331,23 @@ struct ampi_scope {
     int32_t fixed;    /* 1: the arena has the size that amp_autocast_desc.arena says, and does not grow */
     int32_t captured; /* a captured graph uses this arena: it may not serve other scopes */
     int32_t _pad;
-    void **outgrown; /* arenas that became too small in this scope, with copies that still count */
-    size_t n_outgrown, cap_outgrown;
-    void **retired; /* arenas of captured graphs; freed with the context */
-    size_t n_retired, cap_retired;
+    ampi_arenas outgrown; /* that became too small in this scope, with copies that still count */
+    ampi_arenas retired;  /* of captured graphs; freed with the context */
     amp_autocast_info info;
 };
 
+static void ampi_free_arenas(amp_ctx *ctx, ampi_arenas *a) {
+    while (a->n)
+        (void)ampi_do_free(ctx, a->list[--a->n]);
+}
 static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    size_t i;
     if (!s) return;
-    for (i = 0; i < s->n_retired; i++)
-        (void)ampi_do_free(ctx, s->retired[i]);
-    for (i = 0; i < s->n_outgrown; i++)
-        (void)ampi_do_free(ctx, s->outgrown[i]);
-    ampi_host_free(&ctx->host, s->outgrown, s->cap_outgrown * sizeof *s->outgrown);
+    ampi_free_arenas(ctx, &s->retired);
+    ampi_free_arenas(ctx, &s->outgrown);
     (void)ampi_do_free(ctx, s->arena);
-    ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
+    ampi_host_free(&ctx->host, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
+    ampi_host_free(&ctx->host, s->retired.list, s->retired.cap * sizeof *s->retired.list);
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     ampi_host_free(&ctx->host, s, sizeof *s);
     ctx->scope = NULL;
@@ -6700,8 +6395,9 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
     }
 }
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
-    AMPI_VOID_VERB(ctx, "amp_autocast_invalidate", ampi_stale(ctx, NULL, data));
+    AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
 }
 
 /* ---- the scope: opening and closing regions ---- */
@@ -6724,42 +6420,38 @@ static void ampi_scope_need(
     if (d->arena) *bytes = d->arena;
     if (d->entries) *entries = d->entries;
 }
-static amp_status ampi_scope_entries(amp_ctx *ctx, const char *where, size_t entries) {
+static amp_status ampi_scope_entries(amp_ctx *ctx, size_t entries) {
     ampi_scope *s = ctx->scope;
     ampi_cached *c;
     if (entries <= s->cap_cached) return AMP_OK;
     c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
-    AMPI_REQUIRE(c, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %llu entries", where, AMPI_ULL(entries));
+    AMPI_REQUIRE(c, AMP_ERR_NO_MEMORY, "no host memory for %llu entries", AMPI_ULL(entries));
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     s->cached = c;
     s->cap_cached = entries;
     return AMP_OK;
 }
 /* The arena goes to a list: that of outgrown ones, or that of those which graphs use. */
-static amp_status ampi_scope_put_away(amp_ctx *ctx, const char *where) {
+static amp_status ampi_scope_put_away(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    void *list = s->captured ? s->retired : s->outgrown;
-    size_t *n = s->captured ? &s->n_retired : &s->n_outgrown;
-    size_t *cap = s->captured ? &s->cap_retired : &s->cap_outgrown;
+    ampi_arenas *to = s->captured ? &s->retired : &s->outgrown;
+    void **list;
     if (!s->arena) return AMP_OK;
-    AMPI_REQUIRE(
-        ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    if (s->captured)
-        s->retired = (void **)list;
-    else
-        s->outgrown = (void **)list;
-    ((void **)list)[(*n)++] = s->arena;
+    list = (void **)ampi_grow(&ctx->host, to->list, to->n, &to->cap, sizeof *list);
+    AMPI_MEMORY(list);
+    to->list = list;
+    list[to->n++] = s->arena;
     s->arena = NULL;
     s->bytes = s->low = s->high = 0;
     s->captured = 0;
     return AMP_OK;
 }
 /* A new arena in place of the one that there is; no copies are moved. */
-static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_new_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
     void *arena = NULL;
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_alloc(ctx, &arena, bytes, "autocast")));
-    if (ampi_scope_put_away(ctx, where) != AMP_OK) {
+    AMPI_TRY(ampi_do_alloc(ctx, &arena, bytes, "autocast"));
+    if (ampi_scope_put_away(ctx) != AMP_OK) {
         (void)ampi_do_free(ctx, arena);
         return AMP_ERR_NO_MEMORY;
     }
@@ -6771,32 +6463,29 @@ static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t b
 }
 /* One arena of `bytes` for a new outermost region: larger if it was, but for what the growth of the scope before added
    without need. In a capture what is there will do. */
-static amp_status ampi_scope_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    int grown = s->n_outgrown != 0, replace = s->captured && bytes;
+    int grown = s->outgrown.n != 0, replace = s->captured && bytes;
     int capturing = ampi_capture_id(ctx) != 0;
     if (bytes <= s->bytes && (capturing || (!grown && !replace))) return AMP_OK;
-    AMPI_REQUIRE(!capturing, ctx, AMP_ERR_CAPTURE,
-        "%s: the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before", where,
+    AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
+        "the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes));
     AMPI_TRY(ctx->b->may_wait(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
-    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, where, bytes));
-    if (s->n_outgrown) AMPI_TRY(ctx->b->sync(ctx));
-    while (s->n_outgrown)
-        (void)ampi_do_free(ctx, s->outgrown[--s->n_outgrown]);
+    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
+    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
-static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, int enabled) {
+static amp_status ampi_scope_outermost(amp_ctx *ctx, const amp_autocast_desc *d, int enabled) {
     ampi_scope *s = ctx->scope;
     size_t bytes, entries;
     ampi_scope_need(ctx, d, enabled, &bytes, &entries);
-    AMPI_REQUIRE(entries <= (size_t)-1 / sizeof *s->cached, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.entries %llu is too large", where, AMPI_ULL(entries));
-    AMPI_REQUIRE(bytes <= (size_t)-1 - 255u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.arena %llu is too large", where,
-        AMPI_ULL(bytes));
-    AMPI_TRY(ampi_scope_entries(ctx, where, entries));
-    AMPI_TRY(ampi_scope_arena(ctx, where, (size_t)ampi_round256(bytes)));
+    AMPI_CHECK(entries <= (size_t)-1 / sizeof *s->cached, "desc.entries %llu is too large", AMPI_ULL(entries));
+    AMPI_CHECK(bytes <= (size_t)-1 - 255u, "desc.arena %llu is too large", AMPI_ULL(bytes));
+    AMPI_TRY(ampi_scope_entries(ctx, entries));
+    AMPI_TRY(ampi_scope_arena(ctx, (size_t)ampi_round256(bytes)));
     s->fixed = d->arena != 0;
     s->entered = 1;
     s->low = s->kept = s->temps = 0;
@@ -6806,43 +6495,37 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const am
 }
 
 /* Opens a region; d has been checked. */
-static amp_status ampi_region_open(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, const ampi_region *r) {
+static amp_status ampi_region_open(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
     ampi_scope *s = ctx->scope;
     if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
-    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    AMPI_REQUIRE(s->depth < AMP_AUTOCAST_DEPTH, ctx, AMP_ERR_STAGE, "%s: %d regions are open already", where,
-        AMP_AUTOCAST_DEPTH);
-    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, where, d, r->enabled != 0));
+    AMPI_MEMORY(s);
+    AMPI_STAGE(s->depth < AMP_AUTOCAST_DEPTH, "%d regions are open already", AMP_AUTOCAST_DEPTH);
+    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, d, r->enabled != 0));
     s->region[s->depth] = *r;
     s->region[s->depth++].opened = ampi_scope_mark(ctx);
     return AMP_OK;
 }
 
-static amp_status ampi_check_autocast(amp_ctx *ctx, const char *where, const amp_autocast_desc *d) {
-    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), ctx, AMP_ERR_UNINIT,
-        "%s: desc.policy is not made by amp_policy_init", where);
-    AMPI_REQUIRE(d->low == AMP_AUTO || ampi_is_half(d->low), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d->low));
-    AMPI_REQUIRE(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d->pin));
-    AMPI_REQUIRE(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d->cache);
+static amp_status ampi_check_autocast(amp_ctx *ctx, const amp_autocast_desc *d) {
+    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), AMP_ERR_UNINIT,
+        "desc.policy is not made by amp_policy_init");
+    AMPI_CHECK(
+        d->low == AMP_AUTO || ampi_is_half(d->low), "desc.low is %s; f16 or bf16 is needed", amp_dtype_name(d->low));
+    AMPI_CHECK(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), "desc.pin is %s; f32, f16 or bf16 is needed",
+        amp_dtype_name(d->pin));
+    AMPI_CHECK(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, "desc.cache is %d; 1, AMP_NONE or 0 is needed",
+        (int)d->cache);
     return AMP_OK;
 }
 
 static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    static const char where[] = "amp_autocast_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
-    }
-    AMPI_TRY(ampi_check_autocast(ctx, where, &d));
+    AMPI_TAKE_DESC(&d, desc);
+    AMPI_TRY(ampi_check_autocast(ctx, &d));
     r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
-        return ampi_region_open(ctx, where, &d, &r); /* nothing happens, but it is closed like any other */
+        return ampi_region_open(ctx, &d, &r); /* nothing happens, but it is closed like any other */
     if (d.policy) {
         r.policy = *d.policy;
         r.low = d.policy->low;
@@ -6851,17 +6534,15 @@ static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *
     if (d.cache) r.cache = d.cache == 1;
     r.pin = d.disabled ? AMP_AUTO : d.pin; /* a nested region without a pin goes by the lists again */
     r.enabled = !d.disabled && (r.pin != AMP_AUTO || ampi_policy_mode(&r.policy) != AMPI_AS_IS);
-    return ampi_region_open(ctx, where, &d, &r);
+    return ampi_region_open(ctx, &d, &r);
 }
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    AMPI_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
+    AMPI_VERB(ctx, autocast_begin, (ctx, desc));
 }
 
 static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
-    ampi_scope *s;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    s = ctx->scope;
-    AMPI_REQUIRE(s && s->depth, ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
+    ampi_scope *s = ctx->scope;
+    AMPI_STAGE(s && s->depth, "no region is open");
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
         s->n_cached = 0;
@@ -6869,21 +6550,16 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     }
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_end, (ctx)); }
 
 static amp_status ampi_do_autocast_release(amp_ctx *ctx) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ctx->scope) return AMP_OK;
-    AMPI_REQUIRE(ctx->scope->depth == 0, ctx, AMP_ERR_STAGE, "amp_autocast_release: %llu regions are open",
-        AMPI_ULL(ctx->scope->depth));
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->sync(ctx));
+    AMPI_STAGE(ctx->scope->depth == 0, "%llu regions are open", AMPI_ULL(ctx->scope->depth));
+    AMPI_TRY(ampi_do_sync(ctx));
     ampi_scope_destroy(ctx);
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
-    AMPI_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
-}
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_release, (ctx)); }
 
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
     amp_autocast_info info = AMP_ZERO;
@@ -6951,28 +6627,28 @@ static const amp_param_entry *ampi_find_weight(
 
 /* The arena is full: a larger one for what comes, while the copies that are made stay where they are. It would have
    held them, too: so the next scope, which may be captured, has room without a new one. */
-static amp_status ampi_scope_grow(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_grow(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    AMPI_REQUIRE(s && s->entered, ctx, AMP_ERR_STAGE,
-        "%s: a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
+    AMPI_STAGE(s && s->entered,
+        "a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
         "of the pinned dtype",
-        where, AMPI_ULL(bytes));
-    AMPI_REQUIRE(!s->fixed, ctx, AMP_ERR_NO_MEMORY,
-        "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
+        AMPI_ULL(bytes));
+    AMPI_REQUIRE(!s->fixed, AMP_ERR_NO_MEMORY,
+        "the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
         "(amp_autocast_desc.arena; 0: it grows)",
-        where, AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
-    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, ctx, AMP_ERR_NO_MEMORY,
-        "%s: the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
+        AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
+    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, AMP_ERR_NO_MEMORY,
+        "the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
         "are needed so far. Run a step before, or give amp_autocast_desc.arena",
-        where, AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
-    return ampi_scope_new_arena(ctx, where, 2 * (s->kept + s->temps + bytes));
+        AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
+    return ampi_scope_new_arena(ctx, 2 * (s->kept + s->temps + bytes));
 }
 /* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or
    region. */
-static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
+static amp_status ampi_scope_room(amp_ctx *ctx, size_t bytes, int cached, char **out) {
     ampi_scope *s = ctx->scope;
     bytes = (size_t)ampi_round256(bytes);
-    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, where, bytes));
+    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, bytes));
     if (ampi_capture_id(ctx)) s->captured = 1;
     *out = cached ? s->arena + s->low : s->arena + s->high - bytes;
     if (cached) {
@@ -6998,14 +6674,13 @@ static ampi_cached *ampi_cached_find(const ampi_scope *s, const ampi_cached *lik
     return NULL;
 }
 /* The entry of a weight's cast; one that is not valid has room for it and is to be filled. */
-static amp_status ampi_cached_entry(amp_ctx *ctx, const char *where, ampi_cached like, ampi_cached **entry) {
+static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached **entry) {
     ampi_scope *s = ctx->scope;
     ampi_cached *k = ampi_cached_find(s, &like);
     if (!k) {
-        AMPI_REQUIRE(s->n_cached < s->cap_cached, ctx, AMP_ERR_NO_MEMORY,
-            "%s: all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", where,
-            AMPI_ULL(s->cap_cached));
-        AMPI_TRY(ampi_scope_room(ctx, where, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
+        AMPI_REQUIRE(s->n_cached < s->cap_cached, AMP_ERR_NO_MEMORY,
+            "all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", AMPI_ULL(s->cap_cached));
+        AMPI_TRY(ampi_scope_room(ctx, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
         k = &s->cached[s->n_cached++];
         *k = like;
     }
@@ -7021,8 +6696,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). */
-static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
+static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -7038,27 +6713,28 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     out->dtype = want;
     if (e && e->model && e->model_dtype == want) {
         out->data = (char *)e->model + at * amp_dtype_size(want);
-        if (ctx->scope) ctx->scope->info.resolved++;
+        if (ctx->scope && !plan) ctx->scope->info.resolved++;
         return AMP_OK;
     }
     if (e) weight = at == 0 && n == e->count;
-    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+    if (weight && !plan && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
         ampi_cached like = AMP_ZERO;
         like.source = a.data;
         like.set = set;
         like.count = n;
         like.capture = ampi_capture_id(ctx);
         like.dtype = want;
-        AMPI_TRY(ampi_cached_entry(ctx, where, like, &k));
+        AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
         if (k->valid) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
     } else {
-        AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
+        AMPI_TRY(ampi_scope_room(ctx, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
+    if (plan) return AMP_OK;
     AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     ctx->scope->info.casts++;
@@ -7066,8 +6742,7 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
 }
 
 /* The dtype that op's inputs are cast to here; AMP_AUTO: none. */
-static amp_status ampi_autocast_want(
-    amp_ctx *ctx, const char *where, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
+static amp_status ampi_autocast_want(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
     amp_op_class c = ampi_region_class(ctx, op, want);
     int f32 = 0, f16 = 0, bf16 = 0;
     size_t i;
@@ -7076,40 +6751,34 @@ static amp_status ampi_autocast_want(
         f16 |= in[i].data && in[i].dtype == AMP_F16;
         bf16 |= in[i].data && in[i].dtype == AMP_BF16;
     }
-    AMPI_REQUIRE(c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op),
-        amp_op_note(op));
+    AMPI_REQUIRE(c != AMP_CLASS_BANNED, AMP_ERR_UNSUPPORTED, "%s is banned here: %s", amp_op_name(op), amp_op_note(op));
     if (c != AMP_CLASS_WIDEST) return AMP_OK;
     if (f32) *want = AMP_F32;
-    AMPI_REQUIRE(f32 || !f16 || !bf16, ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider",
-        where, amp_op_name(op));
+    AMPI_REQUIRE(
+        f32 || !f16 || !bf16, AMP_ERR_UNSUPPORTED, "%s has f16 and bf16 inputs: neither is wider", amp_op_name(op));
     return AMP_OK;
 }
 
 static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    static const char where[] = "amp_autocast_input";
     amp_array made[8];
     amp_dtype want;
     size_t i;
     ampi_mark mark;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (n == 0) return AMP_OK;
-    AMPI_REQUIRE(in, ctx, AMP_ERR_INVALID_ARG, "%s: in is NULL", where);
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_REQUIRE(n <= 8, ctx, AMP_ERR_INVALID_ARG, "%s: n is %llu; at most 8 inputs", where, AMPI_ULL(n));
-    AMPI_REQUIRE(
-        op < AMP_OP_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: op is %lu: no such operation", where, (unsigned long)op);
+    AMPI_CHECK(in, "in is NULL");
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_CHECK(n <= 8, "n is %llu; at most 8 inputs", AMPI_ULL(n));
+    AMPI_CHECK(op < AMP_OP_COUNT, "op is %lu: no such operation", (unsigned long)op);
     for (i = 0; i < n; i++) {
         if (!in[i].data) continue;
-        AMPI_REQUIRE(in[i].count > 0, ctx, AMP_ERR_INVALID_ARG,
-            "%s: in[%llu].count is 0; the number of elements is needed", where, AMPI_ULL(i));
-        AMPI_REQUIRE(in[i].count <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG, "%s: in[%llu].count is too large", where,
-            AMPI_ULL(i));
-        AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
+        AMPI_CHECK(in[i].count > 0, "in[%llu].count is 0; the number of elements is needed", AMPI_ULL(i));
+        AMPI_CHECK(in[i].count <= (size_t)-1 / 8, "in[%llu].count is too large", AMPI_ULL(i));
+        AMPI_TRY(ampi_check_array(ctx, "in", in[i], in[i].count, 0));
     }
-    AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
+    AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -7118,7 +6787,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     return AMP_OK;
 }
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
+    AMPI_VERB(ctx, autocast_input, (ctx, out, op, in, n));
 }
 
 /* ==== >>front-fp8 ================================================================================================
@@ -7132,83 +6801,71 @@ struct amp_fp8 {
     amp_fp8 *next;         /* in the context's list */
     amp_fp8_desc desc;     /* with its defaults filled in */
 };
-static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
 
-static amp_status ampi_fp8_format(amp_ctx *ctx, const char *where, const char *name, amp_dtype *t, amp_dtype usual) {
+static amp_status ampi_fp8_format(amp_ctx *ctx, const char *name, amp_dtype *t, amp_dtype usual) {
     if (*t == AMP_AUTO) *t = usual;
-    AMPI_REQUIRE(ampi_is_f8(*t), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is %s; an FP8 format is needed", where, name,
-        amp_dtype_name(*t));
+    AMPI_CHECK(ampi_is_f8(*t), "desc.%s is %s; an FP8 format is needed", name, amp_dtype_name(*t));
     return AMP_OK;
 }
 /* Defaults, and what may not be. */
-static amp_status ampi_fp8_rule(amp_ctx *ctx, const char *where, amp_fp8_desc *d) {
+static amp_status ampi_fp8_rule(amp_ctx *ctx, amp_fp8_desc *d) {
     if (!d->tensors) d->tensors = 3;
-    AMPI_REQUIRE(d->tensors <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.tensors is %lu, more than 65536", where,
-        (unsigned long)d->tensors);
-    AMPI_REQUIRE(d->history <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.history is %lu, more than 65536", where,
-        (unsigned long)d->history);
-    AMPI_REQUIRE(d->margin <= 6u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.margin is %lu; it must be in 0 .. 6", where,
-        (unsigned long)d->margin);
-    AMPI_REQUIRE(!d->flags, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
-    AMPI_TRY(ampi_fp8_format(ctx, where, "forward", &d->forward, AMP_F8E4M3));
-    AMPI_TRY(ampi_fp8_format(ctx, where, "backward", &d->backward, AMP_F8E5M2));
-    AMPI_REQUIRE(d->forward != AMP_F8E5M2 || d->backward != AMP_F8E5M2, ctx, AMP_ERR_UNSUPPORTED,
-        "%s: desc.forward and desc.backward are both f8e5m2: no hardware multiplies two of them", where);
+    AMPI_CHECK(d->tensors <= 65536u, "desc.tensors is %lu, more than 65536", (unsigned long)d->tensors);
+    AMPI_CHECK(d->history <= 65536u, "desc.history is %lu, more than 65536", (unsigned long)d->history);
+    AMPI_CHECK(d->margin <= 6u, "desc.margin is %lu; it must be in 0 .. 6", (unsigned long)d->margin);
+    AMPI_CHECK(!d->flags, "desc.flags is not 0");
+    AMPI_TRY(ampi_fp8_format(ctx, "forward", &d->forward, AMP_F8E4M3));
+    AMPI_TRY(ampi_fp8_format(ctx, "backward", &d->backward, AMP_F8E5M2));
+    AMPI_REQUIRE(d->forward != AMP_F8E5M2 || d->backward != AMP_F8E5M2, AMP_ERR_UNSUPPORTED,
+        "desc.forward and desc.backward are both f8e5m2: no hardware multiplies two of them");
     return AMP_OK;
 }
 /* Scales of 1, empty histories. */
 static amp_status ampi_fp8_fill(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
-    size_t bytes = f->desc.tensors * sizeof *f->states;
-    size_t i;
+    size_t bytes = f->desc.tensors * sizeof *f->states, i;
     amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
     amp_status st;
-    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "no host memory");
+    AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
     st = ctx->b->zero(ctx, f->states, f->words * 4);
     if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
     ampi_host_free(&ctx->host, s, bytes);
-    return st;
+    return ampi_settle(ctx, st);
 }
 static amp_status ampi_fp8_allocate(amp_fp8 *f) {
     size_t states = f->desc.tensors * (sizeof *f->states / 4);
     size_t each;
     void *mem = NULL;
+    amp_ctx *ctx = f->ctx;
     amp_status st;
-    AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states, f->ctx,
+    AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states,
         AMP_ERR_NO_MEMORY, "desc.tensors histories of desc.history numbers are too much");
     f->words = states + each;
-    AMPI_TRY(ampi_do_alloc(f->ctx, &mem, f->words * 4, "fp8"));
+    AMPI_TRY(ampi_do_alloc(ctx, &mem, f->words * 4, "fp8"));
     f->states = (amp_fp8_state *)mem;
     if (f->desc.history) f->history = (float *)mem + states;
     st = ampi_fp8_fill(f);
-    if (st != AMP_OK) (void)ampi_do_free(f->ctx, mem);
+    if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
     return st;
 }
 static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
-    static const char where[] = "amp_fp8_create";
     amp_fp8_desc d = AMP_ZERO;
     amp_fp8 *f;
     amp_status st;
-    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
-        "%s: header and implementation differ", where);
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
-    }
-    AMPI_TRY(ampi_fp8_rule(ctx, where, &d));
-    AMPI_HAS(ctx, where, quantize);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    AMPI_TRY(ampi_fp8_rule(ctx, &d));
+    AMPI_HAS(quantize);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     f = (amp_fp8 *)ampi_host_alloc(&ctx->host, sizeof *f);
-    AMPI_REQUIRE(f, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(f);
     f->ctx = ctx;
     f->desc = d;
     st = ampi_fp8_allocate(f);
     if (st != AMP_OK) {
         ampi_host_free(&ctx->host, f, sizeof *f);
-        return ampi_failed_in(ctx, where, st);
+        return st;
     }
     f->next = ctx->fp8s;
     ctx->fp8s = f;
@@ -7218,7 +6875,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
 AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_fp8_create", ampi_do_fp8_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, fp8_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
@@ -7230,32 +6887,26 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_free(&ctx->host, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), "amp_fp8_destroy", ampi_do_fp8_destroy(f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
-static amp_status ampi_check_tensor(const amp_fp8 *f, const char *where, size_t i) {
-    AMPI_REQUIRE(i < f->desc.tensors, f->ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but there are %lu tensors", where,
-        AMPI_ULL(i), (unsigned long)f->desc.tensors);
+static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
+    amp_ctx *ctx = f->ctx;
+    AMPI_CHECK(
+        i < f->desc.tensors, "i is %llu, but there are %lu tensors", AMPI_ULL(i), (unsigned long)f->desc.tensors);
     return AMP_OK;
 }
 static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    static const char where[] = "amp_fp8_get";
-    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_ctx *ctx = f->ctx;
     amp_fp8_state s;
-    amp_status st;
-    if (!f) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_check_tensor(f, where, i));
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    st = ctx->b->copy(ctx, &s, f->states + i, sizeof s);
-    if (st != AMP_OK) return ampi_failed_in(ctx, where, st);
+    AMPI_TRY(ampi_check_tensor(f, i));
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_do_copy(ctx, &s, f->states + i, sizeof s));
     out->scale = s.scale;
     out->amax = s.amax;
     out->largest = s.window;
     return AMP_OK;
 }
-AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    AMPI_VERB(ampi_fp8_ctx(f), "amp_fp8_get", ampi_do_fp8_get(f, i, out));
-}
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) { AMPI_VERB_OF(f, fp8_get, (f, i, out)); }
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
     return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
 }
@@ -7271,47 +6922,43 @@ static amp_quantize_job ampi_fp8_job(const amp_fp8 *f, size_t i, amp_dtype t) {
     return j;
 }
 
-static amp_status ampi_check_quantized(amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t n) {
-    AMPI_TRY(ampi_check_array(ctx, where, name, a, n, 0));
-    AMPI_REQUIRE(!a.data || ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s; an FP8 format is needed",
-        where, name, amp_dtype_name(a.dtype));
+static amp_status ampi_check_quantized(amp_ctx *ctx, const char *name, amp_array a, size_t n) {
+    AMPI_TRY(ampi_check_array(ctx, name, a, n, 0));
+    AMPI_CHECK(!a.data || ampi_is_f8(a.dtype), "%s is %s; an FP8 format is needed", name, amp_dtype_name(a.dtype));
     return AMP_OK;
 }
-static amp_status ampi_check_source(amp_ctx *ctx, const char *where, const char *name, amp_array a) {
-    AMPI_REQUIRE(!ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s already; f32, f16 or bf16 is needed",
-        where, name, amp_dtype_name(a.dtype));
+static amp_status ampi_check_source(amp_ctx *ctx, const char *name, amp_array a) {
+    AMPI_CHECK(!ampi_is_f8(a.dtype), "%s is %s already; f32, f16 or bf16 is needed", name, amp_dtype_name(a.dtype));
     return AMP_OK;
 }
 /* Memory apart from each other: what is read, and one or two outputs. */
-static amp_status ampi_quantize_extents(amp_ctx *ctx, const char *where, const amp_quantize_job *j) {
+static amp_status ampi_quantize_extents(amp_ctx *ctx, const amp_quantize_job *j) {
     const size_t n = j->rows * j->cols;
     ampi_extent r[3];
     r[0] = ampi_extent_of("dst", j->dst, n, 0, 1);
     r[1] = ampi_extent_of("dst_t", j->dst_t, n, 0, 1);
     r[2] = ampi_extent_of("src", j->src, n, 1, 0);
-    return ampi_check_extents(ctx, where, r, 3);
+    return ampi_check_extents(ctx, r, 3);
 }
-static amp_status ampi_check_quantize(amp_ctx *ctx, const char *where, const amp_quantize_job *j, size_t *n) {
-    AMPI_REQUIRE(ampi_product(n, j->rows, j->cols) && *n <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG,
-        "%s: rows %llu by cols %llu is too large", where, AMPI_ULL(j->rows), AMPI_ULL(j->cols));
-    AMPI_TRY(ampi_check_array(ctx, where, "src", j->src, *n, 1));
-    AMPI_TRY(ampi_check_source(ctx, where, "src", j->src));
-    AMPI_TRY(ampi_check_quantized(ctx, where, "dst", j->dst, *n));
-    AMPI_TRY(ampi_check_quantized(ctx, where, "dst_t", j->dst_t, *n));
-    AMPI_REQUIRE(!*n || j->dst.data || j->dst_t.data, ctx, AMP_ERR_INVALID_ARG, "%s: dst and dst_t are NULL", where);
-    AMPI_REQUIRE(!j->dst.data || !j->dst_t.data || j->dst.dtype == j->dst_t.dtype, ctx, AMP_ERR_INVALID_ARG,
-        "%s: dst is %s and dst_t is %s; they must have one format", where, amp_dtype_name(j->dst.dtype),
+static amp_status ampi_check_quantize(amp_ctx *ctx, const amp_quantize_job *j, size_t *n) {
+    AMPI_CHECK(ampi_product(n, j->rows, j->cols) && *n <= (size_t)-1 / 8, "rows %llu by cols %llu is too large",
+        AMPI_ULL(j->rows), AMPI_ULL(j->cols));
+    AMPI_TRY(ampi_check_array(ctx, "src", j->src, *n, 1));
+    AMPI_TRY(ampi_check_source(ctx, "src", j->src));
+    AMPI_TRY(ampi_check_quantized(ctx, "dst", j->dst, *n));
+    AMPI_TRY(ampi_check_quantized(ctx, "dst_t", j->dst_t, *n));
+    AMPI_CHECK(!*n || j->dst.data || j->dst_t.data, "dst and dst_t are NULL");
+    AMPI_CHECK(!j->dst.data || !j->dst_t.data || j->dst.dtype == j->dst_t.dtype,
+        "dst is %s and dst_t is %s; they must have one format", amp_dtype_name(j->dst.dtype),
         amp_dtype_name(j->dst_t.dtype));
-    return ampi_quantize_extents(ctx, where, j);
+    return ampi_quantize_extents(ctx, j);
 }
 static amp_status ampi_do_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    static const char where[] = "amp_quantize";
-    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_ctx *ctx = f->ctx;
     amp_quantize_job j;
     size_t n;
-    if (!f) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_check_tensor(f, where, i));
+    AMPI_TRY(ampi_check_tensor(f, i));
     j = ampi_fp8_job(f, i, dst.data ? dst.dtype : dst_t.dtype);
     j.src = src;
     j.dst = dst;
@@ -7319,16 +6966,16 @@ static amp_status ampi_do_quantize(
     j.rows = rows;
     j.cols = cols;
     j.keep = keep != 0;
-    AMPI_TRY(ampi_check_quantize(ctx, where, &j, &n));
+    AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
     return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    AMPI_VERB(ampi_fp8_ctx(f), "amp_quantize", ampi_do_quantize(f, i, dst, dst_t, src, rows, cols, keep));
+    AMPI_VERB_OF(f, quantize, (f, i, dst, dst_t, src, rows, cols, keep));
 }
 
 /* ==== >>front-products ===========================================================================================
-   Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c */
+   Products, layers, losses.   tests: tests/test_products.c, tests/test_paths.c, tests/test_context.c */
 
 /* What is done with a product once its job is complete. */
 typedef enum ampi_goal_kind { AMPI_RUN, AMPI_TUNE, AMPI_EXPLAIN, AMPI_CHECK } ampi_goal_kind; /* CHECK: could it run? */
@@ -7337,8 +6984,9 @@ typedef struct ampi_goal {
     char *text; /* AMPI_EXPLAIN: where the sentence goes */
     size_t bytes;
 } ampi_goal;
-static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0}, ampi_goal_tune = {AMPI_TUNE, NULL, 0},
-                       ampi_goal_check = {AMPI_CHECK, NULL, 0};
+static const ampi_goal ampi_goal_run = {AMPI_RUN, NULL, 0};
+static const ampi_goal ampi_goal_tune = {AMPI_TUNE, NULL, 0};
+static const ampi_goal ampi_goal_check = {AMPI_CHECK, NULL, 0};
 
 /* Elements that a batch of matrices spans: (batch - 1) * stride + (rows - 1) * ld + cols; 0 when empty, (size_t)-1 when
    too many. */
@@ -7351,63 +6999,60 @@ static size_t ampi_span(size_t batch, size_t stride, size_t rows, size_t ld, siz
     return a + b + cols;
 }
 
-static amp_status ampi_same_dtype(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
-    AMPI_REQUIRE(a.dtype == b.dtype, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is %s and %s is %s; they must have one dtype",
-        where, name_a, amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
+static amp_status ampi_same_dtype(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+    AMPI_REQUIRE(a.dtype == b.dtype, AMP_ERR_UNSUPPORTED, "%s is %s and %s is %s; they must have one dtype", name_a,
+        amp_dtype_name(a.dtype), name_b, amp_dtype_name(b.dtype));
     return AMP_OK;
 }
 /* The two factors of a product: FP8 formats may mix. */
-static amp_status ampi_same_factors(
-    amp_ctx *ctx, const char *where, const char *name_a, amp_array a, const char *name_b, amp_array b) {
+static amp_status ampi_same_factors(amp_ctx *ctx, const char *name_a, amp_array a, const char *name_b, amp_array b) {
     if (ampi_is_f8(a.dtype) && ampi_is_f8(b.dtype)) return AMP_OK;
-    return ampi_same_dtype(ctx, where, name_a, a, name_b, b);
+    return ampi_same_dtype(ctx, name_a, a, name_b, b);
 }
 
-static amp_status ampi_check_pin(amp_ctx *ctx, const char *where, amp_dtype pin) {
-    AMPI_REQUIRE(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), ctx, AMP_ERR_INVALID_ARG,
-        "%s: pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(pin));
+static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
+    AMPI_CHECK(pin == AMP_AUTO || pin == AMP_F32 || ampi_is_half(pin), "pin is %s; f32, f16 or bf16 is needed",
+        amp_dtype_name(pin));
     return AMP_OK;
 }
 
 /* ---- one product ---- */
 
-/* One matrix of a product; ld and stride are the desc's before ampi_check_matrix, and complete afterwards. */
+/* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
     const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
-    size_t ld, stride, span;
+    size_t *ld, *stride;
     int output;
+    size_t *span; /* output: elements from the first to the last of all batches */
 } ampi_matrix;
 
 /* Batches of an output follow each other, or lie side by side in the rows. */
 static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
-    if (batch <= 1 || x->stride >= ampi_span(1, 0, x->rows, x->ld, x->cols)) return 0;
-    return x->stride < x->cols || ampi_span(1, 0, batch, x->stride, x->cols) > x->ld;
+    if (batch <= 1 || *x->stride >= ampi_span(1, 0, x->rows, *x->ld, x->cols)) return 0;
+    return *x->stride < x->cols || ampi_span(1, 0, batch, *x->stride, x->cols) > *x->ld;
 }
 
-static amp_status ampi_check_matrix(amp_ctx *ctx, const char *where, ampi_matrix *x, size_t batch) {
+static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
     char full[16];
     size_t packed;
-    if (x->ld == 0) x->ld = x->cols;
-    AMPI_REQUIRE(x->ld >= x->cols, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.ld%s is %llu, less than the %llu columns of a row", where, x->name, AMPI_ULL(x->ld),
+    if (*x->ld == 0) *x->ld = x->cols;
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_REQUIRE(
-        ampi_product(&packed, x->rows, x->ld), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
-    AMPI_REQUIRE(!x->output || x->stride != AMP_BROADCAST, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", where, x->name);
-    if (x->stride == 0)
-        x->stride = packed;
-    else if (x->stride == AMP_BROADCAST)
-        x->stride = 0;
-    AMPI_REQUIRE(!x->output || !ampi_batches_overlap(x, batch), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.stride_%s is %llu: batches would overwrite each other", where, x->name, AMPI_ULL(x->stride));
-    x->span = ampi_span(batch, x->stride, x->rows, x->ld, x->cols);
-    AMPI_REQUIRE(x->span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is too large", where, x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
+    if (*x->stride == 0)
+        *x->stride = packed;
+    else if (*x->stride == AMP_BROADCAST)
+        *x->stride = 0;
+    AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
+        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
+    *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
+    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
     snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, where, full, x->array, x->span, 1);
+    return ampi_check_array(ctx, full, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -7419,40 +7064,26 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
     return d->amax_d ? "amax_d" : NULL;
 }
 
-/* The job's numbers: defaults, and what can be checked without shapes. */
-static amp_status ampi_gemm_numbers(amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j) {
-    const char *misplaced = ampi_misplaced_scale(d);
-    memset(j, 0, sizeof *j);
-    AMPI_REQUIRE(
-        (uint32_t)d->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: desc.act is %d", where, (int)d->act);
-    AMPI_REQUIRE(!d->backward || !d->bias.data, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.bias is not supported with desc.backward", where);
-    AMPI_REQUIRE(!misplaced, ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is for FP8 only", where, misplaced);
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.alpha_ptr", d->alpha_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.beta_ptr", d->beta_ptr));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_a", d->scale_a));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_b", d->scale_b));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.scale_d", d->scale_d));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.amax_d", d->amax_d));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "alpha", &j->alpha, d->alpha, 1.0f));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &j->beta, d->beta, d->beta_ptr ? 1.0f : 0.0f));
-    j->m = d->m;
-    j->n = d->n;
-    j->k = d->k;
-    j->batch = d->batch ? d->batch : 1;
-    j->reads_c = ampi_nonzero(j->beta) ? 1u : 0u;
-    j->alpha_ptr = d->alpha_ptr;
-    if (j->reads_c) j->beta_ptr = d->beta_ptr;
-    j->scale_a = d->scale_a;
-    j->scale_b = d->scale_b;
-    j->scale_d = d->scale_d;
-    j->amax_d = d->amax_d;
-    j->act = d->act;
-    j->trans_a = d->trans_a != 0;
-    j->trans_b = d->trans_b != 0;
-    j->flags = d->flags | ctx->b->gemm_flags;
+/* A job's numbers: defaults, and what can be checked without shapes. */
+static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
+    const char *misplaced = ampi_misplaced_scale(j);
+    AMPI_CHECK((uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, "desc.act is %d", (int)j->act);
+    AMPI_CHECK(!j->backward || !j->bias.data, "desc.bias is not supported with desc.backward");
+    AMPI_CHECK(!misplaced, "desc.%s is for FP8 only", misplaced);
+    AMPI_TRY(ampi_check_words(ctx, "desc.alpha_ptr", j->alpha_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.beta_ptr", j->beta_ptr));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_a", j->scale_a));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_b", j->scale_b));
+    AMPI_TRY(ampi_check_words(ctx, "desc.scale_d", j->scale_d));
+    AMPI_TRY(ampi_check_words(ctx, "desc.amax_d", j->amax_d));
+    AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    j->batch = j->batch ? j->batch : 1;
+    j->trans_a = j->trans_a != 0;
+    j->trans_b = j->trans_b != 0;
+    j->backward = j->backward != 0;
+    j->flags |= ctx->b->gemm_flags;
     if (j->flags & AMP_GEMM_ORDERED) j->flags &= ~AMPI_GEMM_PERMISSIONS;
-    j->backward = d->backward && d->act != AMP_ACT_NONE;
     return AMP_OK;
 }
 
@@ -7464,51 +7095,47 @@ static ampi_stored ampi_stored_as(size_t rows, size_t cols, uint32_t transposed)
     s.cols = transposed ? rows : cols;
     return s;
 }
-static ampi_stored ampi_stored_a(const amp_gemm_desc *d) { return ampi_stored_as(d->m, d->k, d->trans_a); }
-static ampi_stored ampi_stored_b(const amp_gemm_desc *d) { return ampi_stored_as(d->k, d->n, d->trans_b); }
 
-/* The job's matrices, with leading dimensions and strides; spans[4] of a, b, c and d. */
-static amp_status ampi_gemm_shapes(
-    amp_ctx *ctx, const char *where, const amp_gemm_desc *d, amp_gemm_job *j, size_t spans[4]) {
-    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
-    size_t ldd = d->ldd ? d->ldd : d->n, i;
+/* Elements that the matrices of a product span. */
+typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
+
+/* A job's matrices: leading dimensions and strides. */
+static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
+    const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
+    const size_t ldd = j->ldd ? j->ldd : j->n;
     ampi_matrix x[4] = {
-        {"a", d->a, a.rows, a.cols, d->lda, d->stride_a, 0, 0},
-        {"b", d->b, b.rows, b.cols, d->ldb, d->stride_b, 0, 0},
-        {"d", d->d, d->m, d->n, d->ldd, d->stride_d, 0, 1},
-        {"c", d->c, d->m, d->n, d->ldc, d->stride_c, 0, 0},
+        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
-    if (!d->c.data) { /* d's own contents */
-        x[3].array = d->d;
-        if (!d->ldc) x[3].ld = ldd;
-        if (!d->stride_c) x[3].stride = d->stride_d;
+    size_t i;
+    if (!j->c.data) { /* d's own contents */
+        x[3].array = j->c = j->d;
+        if (!j->ldc) j->ldc = ldd;
+        if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_REQUIRE(!d->dbias.data || (j->batch == 1 && ldd == d->n), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.dbias needs desc.batch 1 and a packed desc.d", where);
+    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, where, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.bias", d->bias, d->n, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.aux", d->aux, x[2].span, j->backward != 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dbias", d->dbias, d->n, 0));
-    j->a = x[0].array;
-    j->b = x[1].array;
-    j->d = x[2].array;
-    j->c = x[3].array;
-    j->bias = d->bias;
-    j->dbias = d->dbias;
-    if (j->backward || !d->backward) j->aux = d->aux; /* the identity's derivative needs none */
-    j->lda = x[0].ld;
-    j->ldb = x[1].ld;
-    j->ldd = x[2].ld;
-    j->ldc = x[3].ld;
-    j->stride_a = x[0].stride;
-    j->stride_b = x[1].stride;
-    j->stride_d = x[2].stride;
-    j->stride_c = x[3].stride;
-    spans[0] = x[0].span;
-    spans[1] = x[1].span;
-    spans[2] = x[3].span;
-    spans[3] = x[2].span;
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
+}
+
+/* The job of a desc: what is there is right, and what is not read is not there. */
+static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
+    AMPI_TRY(ampi_gemm_numbers(ctx, j));
+    AMPI_TRY(ampi_gemm_shapes(ctx, j, span));
+    if (j->backward && j->act == AMP_ACT_NONE) {
+        j->backward = 0;
+        j->aux.data = NULL;
+    }
+    j->d_dtype = NULL;
+    j->pin = AMP_AUTO;
+    if (ampi_nonzero(j->beta.value)) return AMP_OK;
+    j->c.data = NULL;
+    j->beta_ptr = NULL;
     return AMP_OK;
 }
 
@@ -7517,17 +7144,16 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 }
 
 /* Outputs may overlap nothing, but c may be d. */
-static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const char *where, const amp_gemm_job *j, const size_t spans[4]) {
+static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_extent r[7];
-    r[0] = ampi_extent_of("desc.d", j->d, spans[3], 0, 1);
-    r[1] = ampi_extent_of("desc.a", j->a, j->k ? spans[0] : 0, 1, 0);
-    r[2] = ampi_extent_of("desc.b", j->b, j->k ? spans[1] : 0, 1, 0);
-    r[3] = ampi_extent_of(
-        "desc.c (only the same matrix is allowed)", j->c, j->reads_c && !ampi_c_is_d(j) ? spans[2] : 0, 1, 0);
+    r[0] = ampi_extent_of("desc.d", j->d, span->d, 0, 1);
+    r[1] = ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0);
+    r[2] = ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0);
+    r[3] = ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0);
     r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
-    r[5] = ampi_extent_of("desc.aux", j->aux, spans[3], j->backward ? 1 : 0, !j->backward);
+    r[5] = ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward);
     r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
-    return ampi_check_extents(ctx, where, r, 7);
+    return ampi_check_extents(ctx, r, 7);
 }
 
 /* alpha is 0: a and b are not read, whatever they and the other factors are. */
@@ -7543,41 +7169,53 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
     return ctx->b->zero(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
 }
 
-/* A product whose operands and dtypes are all given. */
-static amp_status ampi_gemm(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    amp_gemm_job j;
-    size_t spans[4] = {0, 0, 0, 0};
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_gemm_numbers(ctx, where, desc, &j));
-    AMPI_TRY(ampi_gemm_shapes(ctx, where, desc, &j, spans));
-    if (j.m == 0 || j.n == 0) return ampi_gemm_empty(ctx, &j, goal);
-    if (j.k) AMPI_TRY(ampi_same_factors(ctx, where, "desc.a", j.a, "desc.b", j.b));
-    if (j.reads_c) AMPI_TRY(ampi_same_dtype(ctx, where, "desc.c", j.c, "desc.d", j.d));
-    AMPI_TRY(ampi_gemm_overlaps(ctx, where, &j, spans));
-    if (!ampi_nonzero(j.alpha)) ampi_without_product(&j);
+/* A resolved product, whose operands are in the dtype in which they are read. */
+static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
+    if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
+    if (j->k) AMPI_TRY(ampi_same_factors(ctx, "desc.a", j->a, "desc.b", j->b));
+    if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, "desc.c", j->c, "desc.d", j->d));
+    AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
+    if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
-    case AMPI_RUN: return ctx->b->gemm(ctx, &j);
-    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, &j) : AMP_OK;
+    case AMPI_RUN: return ctx->b->gemm(ctx, j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, j) : AMP_OK;
     case AMPI_EXPLAIN:
-    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, &j);
+    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, j);
     }
     return AMP_OK;
+}
+
+/* A product whose operands and dtypes are all given. */
+static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_desc *d, const ampi_goal *goal) {
+    ampi_spans span;
+    AMPI_HAS(gemm);
+    AMPI_TRY(ampi_gemm_resolve(ctx, d, &span));
+    return ampi_gemm_finish(ctx, d, &span, goal);
+}
+
+/* The same for a verb that is made of products: in its sentences the desc is amp_gemm's. */
+static amp_status ampi_gemm_inside(amp_ctx *ctx, amp_gemm_desc *d, const ampi_goal *goal) {
+    amp_status st;
+    ctx->inside = "amp_gemm: ";
+    st = ampi_gemm(ctx, d, goal);
+    ctx->inside = NULL;
+    return st;
 }
 
 /* ---- a product in a scope ---- */
 
 /* The dtype that a product's inputs are read in: pin, or what the region wants; AMP_AUTO: as they are. Also the class
    of op. */
-static amp_status ampi_wanted(amp_ctx *ctx, const char *where, amp_op op, amp_dtype pin, amp_array a, amp_array b,
-    amp_op_class *c, amp_dtype *want) {
-    AMPI_TRY(ampi_check_pin(ctx, where, pin));
+static amp_status ampi_wanted(
+    amp_ctx *ctx, amp_op op, amp_dtype pin, amp_array a, amp_array b, amp_op_class *c, amp_dtype *want) {
+    AMPI_TRY(ampi_check_pin(ctx, pin));
     *c = ampi_region_class(ctx, op, want);
     if (pin != AMP_AUTO) {
         *want = pin;
         return AMP_OK;
     }
-    AMPI_REQUIRE(*c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned by the policy of this region",
-        where, amp_op_name(op));
+    AMPI_REQUIRE(
+        *c != AMP_CLASS_BANNED, AMP_ERR_UNSUPPORTED, "%s is banned by the policy of this region", amp_op_name(op));
     if (*want == AMP_AUTO && *c == AMP_CLASS_WIDEST && (a.dtype == AMP_F32 || b.dtype == AMP_F32)) *want = AMP_F32;
     return AMP_OK;
 }
@@ -7591,127 +7229,91 @@ static amp_dtype ampi_gemm_output(
     return amp_autocast_output(ctx, op, want);
 }
 
-/* As ampi_operand for an explanation: the same dtype and alignment, but no cast runs. */
-static amp_status ampi_operand_planned(
-    amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
-    const amp_params *set = NULL;
-    const amp_param_entry *e;
-    size_t at = 0;
-    char *room = NULL;
-    *out = a;
-    if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want || ampi_is_f8(a.dtype)) return AMP_OK;
-    if (amp_dtype_size(a.dtype) == 0 || (a.count && a.count < n)) return AMP_OK; /* the verb will say so */
-    e = a.dtype == AMP_F32 ? ampi_find_weight(ctx, a.data, &set, &at) : NULL;
-    out->dtype = want;
-    if (e && e->model && e->model_dtype == want) {
-        out->data = (char *)e->model + at * amp_dtype_size(want);
-        return AMP_OK;
+/* The dtype of an automatic d is chosen, of an automatic aux follows it. */
+static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp_op_class c, amp_dtype want) {
+    float beta = 0;
+    AMPI_TRY(ampi_optional(ctx, "desc", "beta", &beta, j->beta, j->beta_ptr ? 1.0f : 0.0f));
+    if (j->d.data && j->d.dtype == AMP_AUTO) {
+        AMPI_CHECK(j->d_dtype, "desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned");
+        AMPI_CHECK(!ampi_nonzero(beta) || j->c.data,
+            "desc.d.dtype is auto, but with beta its contents are read: their dtype is needed");
+        j->d.dtype = ampi_gemm_output(ctx, j, ampi_nonzero(beta), op, c, want);
     }
-    AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &room));
-    out->data = room;
+    if (j->aux.data && j->aux.dtype == AMP_AUTO) j->aux.dtype = j->d.dtype;
     return AMP_OK;
 }
 
-/* The elements that a matrix of amp_gemm spans, before defaults are filled in. */
-static size_t ampi_matrix_span(size_t batch, size_t stride, size_t rows, size_t ld, size_t cols) {
-    if (!ld) ld = cols;
-    if (!stride) stride = rows * ld;
-    if (!batch) batch = 1;
-    return ampi_span(batch, stride == AMP_BROADCAST ? 0 : stride, rows, ld, cols);
-}
-
-/* d->a and d->b in the dtype that is wanted. */
-static amp_status ampi_gemm_operands(
-    amp_ctx *ctx, const char *where, amp_gemm_desc *d, amp_dtype want, const ampi_goal *goal) {
-    const ampi_stored a = ampi_stored_a(d), b = ampi_stored_b(d);
-    size_t na = ampi_matrix_span(d->batch, d->stride_a, a.rows, d->lda, a.cols);
-    size_t nb = ampi_matrix_span(d->batch, d->stride_b, b.rows, d->ldb, b.cols);
-    if (want == AMP_AUTO || na == (size_t)-1 || nb == (size_t)-1) return AMP_OK; /* ampi_gemm refuses such sizes */
-    if (goal->kind == AMPI_EXPLAIN) {
-        AMPI_TRY(ampi_operand_planned(ctx, where, d->a, na, want, &d->a));
-        return ampi_operand_planned(ctx, where, d->b, nb, want, &d->b);
-    }
-    AMPI_TRY(ampi_operand(ctx, where, d->a, na, want, &d->a));
-    return ampi_operand(ctx, where, d->b, nb, want, &d->b);
-}
-
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
-static amp_status ampi_gemm_scoped(amp_ctx *ctx, const char *where, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    amp_gemm_desc d;
+static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
+    const int plan = goal->kind == AMPI_EXPLAIN;
+    amp_gemm_job j;
     amp_op op;
     amp_op_class c;
     amp_dtype want;
-    float beta = 0;
+    ampi_spans span;
     ampi_mark mark;
     amp_status st;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_REQUIRE(
-        !(desc->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags has an unknown bit", where);
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "beta", &beta, desc->beta, desc->beta_ptr ? 1.0f : 0.0f));
-    op = desc->batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
-    AMPI_TRY(ampi_wanted(ctx, where, op, desc->pin, desc->a, desc->b, &c, &want));
-    d = *desc;
-    if (d.d.data && d.d.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(desc->d_dtype, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but desc.d_dtype is NULL: the choice must be returned", where);
-        AMPI_REQUIRE(!ampi_nonzero(beta) || d.c.data, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.d.dtype is auto, but with beta its contents are read: their dtype is needed", where);
-        d.d.dtype = ampi_gemm_output(ctx, desc, ampi_nonzero(beta), op, c, want);
-    }
-    if (d.aux.data && d.aux.dtype == AMP_AUTO) d.aux.dtype = d.d.dtype;
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(!(desc->flags & ~AMPI_GEMM_FLAGS), "desc.flags has an unknown bit");
+    AMPI_HAS(gemm);
+    j = *desc;
+    op = j.batch > 1 ? AMP_OP_BMM : AMP_OP_MATMUL;
+    AMPI_TRY(ampi_wanted(ctx, op, j.pin, j.a, j.b, &c, &want));
+    AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
+    AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_gemm_operands(ctx, where, &d, want, goal);
-    if (st == AMP_OK) st = ampi_gemm(ctx, where, &d, goal);
-    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = d.d.dtype;
+    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
+    if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
-static amp_status ampi_do_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm", desc, &ampi_goal_run);
-}
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm", ampi_do_gemm(ctx, desc));
-}
-static amp_status ampi_do_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    return ampi_gemm_scoped(ctx, "amp_gemm_tune", desc, &ampi_goal_tune);
+    AMP_VERB(ctx, "amp_gemm", ampi_gemm_scoped(ctx, desc, &ampi_goal_run));
 }
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_tune", ampi_do_gemm_tune(ctx, desc));
+    AMP_VERB(ctx, "amp_gemm_tune", ampi_gemm_scoped(ctx, desc, &ampi_goal_tune));
 }
 static amp_status ampi_do_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    static const char where[] = "amp_gemm_explain";
-    ampi_goal goal;
+    const ampi_goal goal = {AMPI_EXPLAIN, text, bytes};
     amp_status st;
     char first;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(text && bytes, ctx, AMP_ERR_INVALID_ARG, "%s: text is NULL, or bytes is 0", where);
-    goal.kind = AMPI_EXPLAIN;
-    goal.text = text;
-    goal.bytes = bytes;
+    AMPI_CHECK(text && bytes, "text is NULL, or bytes is 0");
     first = text[0];
     text[0] = 0;
-    st = ampi_gemm_scoped(ctx, where, desc, &goal);
+    st = ampi_gemm_scoped(ctx, desc, &goal);
     if (st != AMP_OK) text[0] = first;
     return st;
 }
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc) {
-    AMPI_VERB(ctx, "amp_gemm_explain", ampi_do_gemm_explain(ctx, text, bytes, desc));
+    AMPI_VERB(ctx, gemm_explain, (ctx, text, bytes, desc));
 }
 
-/* ---- layers ---- */
+/* ---- layers: forward and backward as products, their dtypes, FP8 copies and chains.
+   tests: tests/test_products.c, tests/test_fp8.c, tests/test_product_table.c ---- */
+
+/* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
+typedef struct ampi_factor {
+    amp_array array;
+    const float *scale;  /* of its FP8 elements, or NULL */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+} ampi_factor;
+static ampi_factor ampi_plain_factor(amp_array array) {
+    ampi_factor f = AMP_ZERO;
+    f.array = array;
+    return f;
+}
 
 /* A layer as one of its verbs works on it. */
 typedef struct ampi_layer {
-    amp_linear_desc l; /* dtypes known; x and w as the products read them */
+    amp_linear_desc l; /* dtypes known */
     size_t nx, nw, ny; /* elements of [rows, in], [out, in], [rows, out] */
     amp_dtype want;    /* x, w and dy are read in this dtype; AMP_AUTO: as they are */
-    amp_array dy;      /* backward: l.dy, or its cast */
     const ampi_goal *goal;
-    int fp8;                      /* 1: the products read these, in l.scratch. Backward: x and w are transposed */
-    amp_array x8, w8, dy8, dy8_t; /* data NULL: not wanted */
+    int fp8; /* 1: the factors are FP8 copies in l.scratch; backward's of x and w are transposed */
+    ampi_factor x, w, dy, dy_by_rows; /* what the products read; the last for dw, which sums over rows */
 } ampi_layer;
 
 static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *second) {
@@ -7719,61 +7321,51 @@ static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *
 }
 
 /* Layers of a chain point to each other, and what one makes the next one reads. */
-static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+static amp_status ampi_check_before(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *b = l->before;
     if (!b) return AMP_OK;
-    AMPI_REQUIRE(!b->_begin && !b->_end, ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
-    AMPI_REQUIRE(b->after == l, ctx, AMP_ERR_INVALID_ARG,
-        "%s: before->after is not this layer: each must point to the other", where);
-    AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
-        "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
-        AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_REQUIRE(
-        (uint32_t)b->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where, (int)b->act);
+    AMPI_REQUIRE(!b->_begin && !b->_end, AMP_ERR_UNINIT, "before is not zero-initialised");
+    AMPI_CHECK(b->after == l, "before->after is not this layer: each must point to the other");
+    AMPI_CHECK(ampi_chain_fits(b, l), "before makes [%llu,%llu], but this layer reads [%llu,%llu]", AMPI_ULL(b->rows),
+        AMPI_ULL(b->out), AMPI_ULL(l->rows), AMPI_ULL(l->in));
+    AMPI_CHECK((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, "before->act is %d", (int)b->act);
     return AMP_OK;
 }
-static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+static amp_status ampi_check_after(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *a = l->after;
     if (!a) return AMP_OK;
-    AMPI_REQUIRE(!a->_begin && !a->_end, ctx, AMP_ERR_UNINIT, "%s: after is not zero-initialised", where);
-    AMPI_REQUIRE(a->before == l, ctx, AMP_ERR_INVALID_ARG,
-        "%s: after->before is not this layer: each must point to the other", where);
-    AMPI_REQUIRE(ampi_chain_fits(l, a), ctx, AMP_ERR_INVALID_ARG,
-        "%s: after reads [%llu,%llu], but this layer makes [%llu,%llu]", where, AMPI_ULL(a->rows), AMPI_ULL(a->in),
-        AMPI_ULL(l->rows), AMPI_ULL(l->out));
+    AMPI_REQUIRE(!a->_begin && !a->_end, AMP_ERR_UNINIT, "after is not zero-initialised");
+    AMPI_CHECK(a->before == l, "after->before is not this layer: each must point to the other");
+    AMPI_CHECK(ampi_chain_fits(l, a), "after reads [%llu,%llu], but this layer makes [%llu,%llu]", AMPI_ULL(a->rows),
+        AMPI_ULL(a->in), AMPI_ULL(l->rows), AMPI_ULL(l->out));
     return AMP_OK;
 }
 
 /* What forward, backward and tuning check alike. */
-static amp_status ampi_check_linear(
-    amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, l);
-    AMPI_REQUIRE((uint32_t)l->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
-    AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
-    AMPI_TRY(ampi_check_before(ctx, where, l));
-    AMPI_TRY(ampi_check_after(ctx, where, l));
-    AMPI_TRY(ampi_check_pin(ctx, where, l->pin));
-    AMPI_REQUIRE(l->in && l->out, ctx, AMP_ERR_INVALID_ARG, "%s: %s is 0", where, l->in ? "out" : "in");
+static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
+    AMPI_CHECK_DESC(l);
+    AMPI_CHECK((uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, "act is %d", (int)l->act);
+    AMPI_CHECK(!(l->flags & ~AMPI_GEMM_FLAGS), "flags has an unknown bit");
+    AMPI_TRY(ampi_check_before(ctx, l));
+    AMPI_TRY(ampi_check_after(ctx, l));
+    AMPI_TRY(ampi_check_pin(ctx, l->pin));
+    AMPI_CHECK(l->in && l->out, "%s is 0", l->in ? "out" : "in");
     memset(out, 0, sizeof *out);
     out->l = *l;
     out->goal = goal;
     out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
     out->nw = ampi_span(1, 0, l->out, l->in, l->in);
     out->ny = ampi_span(1, 0, l->rows, l->out, l->out);
-    AMPI_REQUIRE(out->nx != (size_t)-1 && out->nw != (size_t)-1 && out->ny != (size_t)-1, ctx, AMP_ERR_INVALID_ARG,
-        "%s: rows %llu, in %llu or out %llu is too large", where, AMPI_ULL(l->rows), AMPI_ULL(l->in), AMPI_ULL(l->out));
+    AMPI_CHECK(out->nx != (size_t)-1 && out->nw != (size_t)-1 && out->ny != (size_t)-1,
+        "rows %llu, in %llu or out %llu is too large", AMPI_ULL(l->rows), AMPI_ULL(l->in), AMPI_ULL(l->out));
     return AMP_OK;
 }
 
 /* an input left automatic has the dtype that the layer before gave its output */
-static amp_status ampi_from(
-    amp_ctx *ctx, const char *where, const char *name, amp_array *a, const amp_precision *from) {
+static amp_status ampi_from(amp_ctx *ctx, const char *name, amp_array *a, const amp_precision *from) {
     if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
-    AMPI_REQUIRE(
-        from, ctx, AMP_ERR_INVALID_ARG, "%s: %s.dtype is auto, but from is NULL: which layer made it?", where, name);
-    AMPI_REQUIRE(from->made, ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run",
-        where, name);
+    AMPI_CHECK(from, "%s.dtype is auto, but from is NULL: which layer made it?", name);
+    AMPI_REQUIRE(from->made, AMP_ERR_STAGE, "%s.dtype is auto, but the layer that from points to has not run", name);
     a->dtype = from->y;
     return AMP_OK;
 }
@@ -7802,42 +7394,44 @@ static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_c
     if (!r->enabled || r->pin != AMP_AUTO) return 0;
     return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
 }
-static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
-    AMPI_REQUIRE(l->fp8->ctx == ctx, ctx, AMP_ERR_INVALID_ARG, "%s: fp8 belongs to a different context", where);
-    AMPI_REQUIRE(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3, ctx, AMP_ERR_INVALID_ARG,
-        "%s: fp8_first is %llu, but fp8 has %lu tensors: three from there on are needed", where, AMPI_ULL(l->fp8_first),
+static amp_dtype ampi_fp8_dtype(const amp_linear_desc *l, size_t which) {
+    return which < 2 ? l->fp8->desc.forward : l->fp8->desc.backward;
+}
+static amp_status ampi_check_fp8(amp_ctx *ctx, const amp_linear_desc *l) {
+    AMPI_CHECK(l->fp8->ctx == ctx, "fp8 belongs to a different context");
+    AMPI_CHECK(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3,
+        "fp8_first is %llu, but fp8 has %lu tensors: three from there on are needed", AMPI_ULL(l->fp8_first),
         (unsigned long)l->fp8->desc.tensors);
-    AMPI_TRY(ampi_check_source(ctx, where, "x", l->x));
-    return ampi_check_source(ctx, where, "w", l->w);
+    AMPI_TRY(ampi_check_source(ctx, "x", l->x));
+    return ampi_check_source(ctx, "w", l->w);
 }
-/* A piece of the scratch memory, from *at on. */
-static amp_array ampi_fp8_piece(const ampi_layer *layer, amp_dtype t, size_t n, size_t *at) {
-    char *scratch = (char *)layer->l.scratch;
-    amp_array a = amp_arrn(scratch ? scratch + *at : NULL, t, n);
+/* The FP8 copy of x, w or dy (number 0, 1 and 2 of the layer's tensors) in the scratch memory, from *at on. */
+static ampi_factor ampi_fp8_factor(const amp_linear_desc *l, size_t which, uint32_t transposed, size_t n, size_t *at) {
+    char *scratch = (char *)l->scratch;
+    ampi_factor f;
+    f.array = amp_arrn(scratch ? scratch + *at : NULL, ampi_fp8_dtype(l, which), n);
+    f.scale = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + which);
+    f.transposed = transposed;
     *at += (size_t)ampi_round256(n);
-    return a;
+    return f;
 }
-/* Where the copies go. */
-static amp_status ampi_fp8_places(amp_ctx *ctx, const char *where, ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_factors(amp_ctx *ctx, ampi_layer *layer, uint32_t backward) {
     const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
     size_t at = 0;
     layer->fp8 = 1;
-    layer->x8 = ampi_fp8_piece(layer, d->forward, layer->nx, &at);
-    layer->w8 = ampi_fp8_piece(layer, d->forward, layer->nw, &at);
+    layer->x = ampi_fp8_factor(l, 0, backward, layer->nx, &at);
+    layer->w = ampi_fp8_factor(l, 1, backward, layer->nw, &at);
     if (backward) {
-        layer->dy8 = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
-        layer->dy8_t = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
+        layer->dy = ampi_fp8_factor(l, 2, 0, layer->ny, &at);
+        layer->dy_by_rows = ampi_fp8_factor(l, 2, 1, layer->ny, &at);
     }
-    AMPI_REQUIRE(l->scratch && at <= l->scratch_bytes, ctx, AMP_ERR_INVALID_ARG,
-        "%s: scratch has %llu bytes, but the FP8 copies need %llu", where, AMPI_ULL(l->scratch ? l->scratch_bytes : 0),
-        AMPI_ULL(at));
-    AMPI_REQUIRE(
-        ((uintptr_t)l->scratch & 15u) == 0, ctx, AMP_ERR_INVALID_ARG, "%s: scratch is not aligned to 16 bytes", where);
+    AMPI_CHECK(l->scratch && at <= l->scratch_bytes, "scratch has %llu bytes, but the FP8 copies need %llu",
+        AMPI_ULL(l->scratch ? l->scratch_bytes : 0), AMPI_ULL(at));
+    AMPI_CHECK(((uintptr_t)l->scratch & 15u) == 0, "scratch is not aligned to 16 bytes");
     return AMP_OK;
 }
 /* Scratch is memory of its own. */
-static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_extents(amp_ctx *ctx, const ampi_layer *layer, int backward) {
     const amp_linear_desc *l = &layer->l;
     ampi_extent r[10];
     size_t n = 5;
@@ -7855,14 +7449,12 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_l
     } else {
         r[n++] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
     }
-    return ampi_check_extents(ctx, where, r, n);
+    return ampi_check_extents(ctx, r, n);
 }
-/* Casts of x, w and dy of a layer: number 0, 1 and 2 of its tensors. */
-static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_array from, size_t rows, size_t cols) {
-    const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
-    amp_dtype t = which < 2 ? d->forward : d->backward;
-    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, t);
+/* The cast of x, w or dy. */
+static amp_quantize_job ampi_fp8_cast(
+    const amp_linear_desc *l, size_t which, amp_array from, size_t rows, size_t cols) {
+    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, ampi_fp8_dtype(l, which));
     j.src = from;
     j.rows = rows;
     j.cols = cols;
@@ -7870,11 +7462,11 @@ static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_a
 }
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
     if (!layer->ny) return AMP_OK;
-    x.dst = layer->x8;
-    w.dst = layer->w8;
+    x.dst = layer->x.array;
+    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
     AMPI_TRY(ctx->b->quantize(ctx, &x));
     return ctx->b->quantize(ctx, &w);
@@ -7882,15 +7474,15 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
-    amp_quantize_job dy = ampi_fp8_of(layer, 2, l->dy, l->rows, l->out);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
-    x.dst_t = layer->x8;
-    w.dst_t = layer->w8;
+    x.dst_t = layer->x.array;
+    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
-    if (l->dx.data) dy.dst = layer->dy8;
-    if (l->dw.data) dy.dst_t = layer->dy8_t;
+    if (l->dx.data) dy.dst = layer->dy.array;
+    if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
     if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
     if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
     return ctx->b->quantize(ctx, &dy);
@@ -7904,69 +7496,72 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
 }
 
 /* Forward's dtypes, from the layer before, the scope and pin. */
-static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer, amp_precision *made) {
+static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
     amp_op_class c;
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
-    AMPI_TRY(ampi_wanted(ctx, where, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &layer->want));
+    AMPI_TRY(ampi_from(ctx, "x", &l->x, l->from));
+    AMPI_TRY(ampi_wanted(ctx, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &layer->want));
     made->x = l->x.dtype;
     made->used = layer->want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : layer->want;
     made->made = 1;
     if (l->y.data && l->y.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(l->record, ctx, AMP_ERR_INVALID_ARG,
-            "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
+        AMPI_CHECK(l->record, "y.dtype is auto, but record is NULL: the choice must be returned");
         l->y.dtype = ampi_linear_output(ctx, layer, c, made->used);
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
     if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
-    AMPI_TRY(ampi_check_fp8(ctx, where, l));
+    AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
-    return ampi_fp8_places(ctx, where, layer, 0);
+    return ampi_fp8_factors(ctx, layer, 0);
 }
 
-static amp_status ampi_forward_operands(amp_ctx *ctx, const char *where, const ampi_layer *layer, amp_gemm_desc *g) {
-    const amp_linear_desc *l = &layer->l;
-    if (layer->fp8) {
-        g->a = layer->x8;
-        g->b = layer->w8;
-        g->scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-        g->scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-        return AMP_OK;
-    }
-    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g->a));
-    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g->b));
-    return layer->ny ? ampi_same_factors(ctx, where, "x", g->a, "w", g->b) : AMP_OK;
+/* The factors of a product: a as it is or transposed, b likewise, on top of how they lie in memory. */
+static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, ampi_factor b, uint32_t trans_b) {
+    g->a = a.array;
+    g->b = b.array;
+    g->scale_a = a.scale;
+    g->scale_b = b.scale;
+    g->trans_a = trans_a ^ a.transposed;
+    g->trans_b = trans_b ^ b.transposed;
 }
-static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+
+static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (layer->fp8) return AMP_OK;
+    layer->x = layer->w = ampi_plain_factor(l->x);
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
+}
+/* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
+static amp_status ampi_forward_product(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    AMPI_TRY(ampi_forward_operands(ctx, where, layer, &g));
+    ampi_put_factors(&g, layer->x, 0, layer->w, 1);
     g.act = l->act;
     g.m = l->rows;
     g.n = l->out;
     g.k = l->in;
-    g.trans_b = 1;
     g.d = l->y;
     g.bias = ampi_bias(ctx, l->bias, layer->want);
     g.aux = l->aux;
     g.flags = l->flags;
-    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
+    return ampi_gemm_inside(ctx, &g, goal);
 }
 /* FP8: what can be refused comes before the casts, which move the scales. */
-static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
-    ampi_layer check = *layer;
+static amp_status ampi_forward_run(amp_ctx *ctx, ampi_layer *layer) {
+    AMPI_TRY(ampi_forward_factors(ctx, layer));
     if (layer->fp8 && layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
-        AMPI_TRY(ampi_fp8_extents(ctx, where, layer, 0));
-        AMPI_TRY(ampi_forward_product(ctx, where, &check));
-        AMPI_TRY(ampi_failed_in(ctx, where, ampi_fp8_forward(ctx, layer)));
+        AMPI_TRY(ampi_fp8_extents(ctx, layer, 0));
+        AMPI_TRY(ampi_forward_product(ctx, layer, &ampi_goal_check));
+        AMPI_TRY(ampi_fp8_forward(ctx, layer));
     }
-    return ampi_forward_product(ctx, where, layer);
+    return ampi_forward_product(ctx, layer, layer->goal);
 }
 
 /* What the product would refuse, in the layer's own names. */
-static amp_status ampi_forward_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     ampi_extent r[5];
     r[0] = ampi_extent_of("y", l->y, layer->ny, 0, 1);
@@ -7974,40 +7569,40 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const char *where, const am
     r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
     r[3] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
     r[4] = ampi_extent_of("aux", l->aux, layer->ny, 0, 1);
-    return ampi_check_extents(ctx, where, r, 5);
+    return ampi_check_extents(ctx, r, 5);
 }
-static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     amp_precision made = AMP_ZERO;
     ampi_mark mark;
     amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
-    AMPI_TRY(ampi_forward_dtypes(ctx, where, &layer, &made));
-    AMPI_TRY(ampi_check_array(ctx, where, "x", layer.l.x, layer.nx, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "w", layer.l.w, layer.nw, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "bias", layer.l.bias, layer.l.out, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "y", layer.l.y, layer.ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "aux", layer.l.aux, layer.ny, 0));
-    AMPI_REQUIRE(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, ctx, AMP_ERR_INVALID_ARG,
-        "%s: aux is %s, but y is %s", where, amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
-    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, where, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, goal, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, &layer, &made));
+    AMPI_TRY(ampi_check_array(ctx, "x", layer.l.x, layer.nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, "w", layer.l.w, layer.nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, "aux", layer.l.aux, layer.ny, 0));
+    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, "aux is %s, but y is %s",
+        amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
+    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_forward_run(ctx, where, &layer);
+    st = ampi_forward_run(ctx, &layer);
     if (st == AMP_OK && desc->record) *desc->record = made;
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return l->act == AMP_GELU ? l->aux : l->y; }
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
-static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
     amp_linear_desc *l = &layer->l;
     const amp_precision *r = l->record;
     layer->want = l->pin;
     if (r) {
-        AMPI_REQUIRE(r->made, ctx, AMP_ERR_STAGE, "%s: record is empty: amp_linear_forward has not run", where);
+        AMPI_REQUIRE(r->made, AMP_ERR_STAGE, "record is empty: amp_linear_forward has not run");
         layer->want = r->used;
         if (l->x.dtype == AMP_AUTO) l->x.dtype = r->x;
         if (l->y.dtype == AMP_AUTO) l->y.dtype = r->y;
@@ -8015,13 +7610,13 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
         if (l->dy.dtype == AMP_AUTO) l->dy.dtype = r->y;
         if (l->dx.dtype == AMP_AUTO) l->dx.dtype = r->x;
     }
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
+    AMPI_TRY(ampi_from(ctx, "x", &l->x, l->from));
     if (!l->fp8) return AMP_OK;
     if (r && !ampi_is_f8(r->used)) return AMP_OK;
     if (!r && l->pin != AMP_AUTO) return AMP_OK;
-    AMPI_TRY(ampi_check_fp8(ctx, where, l));
-    AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
-    return ampi_fp8_places(ctx, where, layer, 1);
+    AMPI_TRY(ampi_check_fp8(ctx, l));
+    AMPI_TRY(ampi_check_source(ctx, "dy", l->dy));
+    return ampi_fp8_factors(ctx, layer, 1);
 }
 
 /* What the layer before left for its derivative; data NULL: it has no act. */
@@ -8033,48 +7628,53 @@ static amp_array ampi_saved_before(const amp_linear_desc *l) {
     if (saved.dtype == AMP_AUTO && b->record) saved.dtype = b->record->y;
     return saved;
 }
-static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_check_backward_chain(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, where, b->act == AMP_GELU ? "before->aux" : "before->y", ampi_saved_before(l),
+        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y", ampi_saved_before(l),
             layer->nx, l->dx.data != NULL));
-    AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
-    AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
+    AMPI_TRY(ampi_check_array(ctx, "before->dbias", b->dbias, l->in, 0));
+    AMPI_CHECK(l->dx.data, "dx is NULL, but before waits for it");
     return AMP_OK;
 }
-static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    AMPI_TRY(ampi_check_backward_chain(ctx, where, layer));
-    AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, layer->ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, layer->nx, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
+    AMPI_TRY(ampi_check_backward_chain(ctx, layer));
+    AMPI_TRY(ampi_check_array(ctx, "dy", l->dy, layer->ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, "dx", l->dx, layer->nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, "dw", l->dw, layer->nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", ampi_saved(l), layer->ny, 1));
-    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
-    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
+        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, "w", l->w, layer->nw, 1));
+    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, "x", l->x, layer->nx, 1));
     return AMP_OK;
 }
 
-/* Operands as forward's product read them, and room for dy in that dtype. */
-static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_layer *layer) {
-    amp_linear_desc *l = &layer->l;
-    layer->dy = l->dy;
+/* Factors as forward's product read them, and room for dy in that dtype. */
+static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
+    layer->x = ampi_plain_factor(l->x);
+    layer->w = ampi_plain_factor(l->w);
+    layer->dy = ampi_plain_factor(l->dy);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &l->x));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &l->w));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
-            AMPI_TRY(ampi_scope_room(ctx, where, layer->ny * amp_dtype_size(layer->want), 0, &to));
-            layer->dy = amp_arrn(to, layer->want, layer->ny);
+            AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
+            layer->dy.array = amp_arrn(to, layer->want, layer->ny);
         }
     }
-    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "w", l->w));
-    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "x", l->x));
+    layer->dy_by_rows = layer->dy;
+    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, "dy", layer->dy.array, "w", layer->w.array));
+    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, "dy", layer->dy.array, "x", layer->x.array));
     return AMP_OK;
 }
+/* Do the products read a cast of dy in one of their dtypes? */
+static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
@@ -8083,7 +7683,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     const amp_array none = AMP_ZERO, dbias = l->after ? none : l->dbias;
     amp_bias_grad_job j = AMP_ZERO;
     amp_cast_desc c = AMP_ZERO;
-    int cast = layer->dy.data != l->dy.data;
+    int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
         return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
@@ -8097,51 +7697,38 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     if (!cast) j.dbias = dbias;
     if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy, l->dy, layer->ny, &c));
+    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
-    j.dy = layer->dy; /* what the products read is what is summed */
+    j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
     return ctx->b->bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in] */
-static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
     g.m = l->out;
     g.n = l->in;
     g.k = l->rows;
-    g.a = layer->fp8 ? layer->dy8_t : layer->dy;
-    g.trans_a = !layer->fp8;
-    g.b = layer->fp8 ? layer->x8 : l->x;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-    }
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
     g.flags = l->flags;
-    return ampi_gemm(ctx, "amp_gemm", &g, layer->goal);
+    return ampi_gemm_inside(ctx, &g, goal);
 }
 
 /* dX[rows,in] = dY[rows,out] W[out,in], then through the act of the layer before */
-static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     amp_gemm_desc g = AMP_ZERO;
     amp_bias_grad_job j = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy, 0, layer->w, 0);
     g.m = l->rows;
     g.n = l->in;
     g.k = l->out;
-    g.a = layer->fp8 ? layer->dy8 : layer->dy;
-    g.b = layer->fp8 ? layer->w8 : l->w;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-    }
     g.d = l->dx;
     g.flags = l->flags;
     if (b) {
@@ -8150,8 +7737,8 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
         g.aux = ampi_saved_before(l);
         if (!b->accumulate) g.dbias = b->dbias;
     }
-    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
-    if (!b || !b->accumulate || !b->dbias.data || !l->rows || layer->goal->kind != AMPI_RUN) return AMP_OK;
+    AMPI_TRY(ampi_gemm_inside(ctx, &g, goal));
+    if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = l->in;
@@ -8160,130 +7747,126 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     return ctx->b->bias_grad(ctx, &j);
 }
 
-static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer) {
-    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer));
-    return layer->l.dx.data ? ampi_input_gradient(ctx, layer) : AMP_OK;
+static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
+    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer, goal));
+    return layer->l.dx.data ? ampi_input_gradient(ctx, layer, goal) : AMP_OK;
 }
 /* The stages: 1 act and dbias, 2 dw, 3 dx. */
 static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     const amp_array none = AMP_ZERO;
     int act = l->act != AMP_ACT_NONE && !l->after;
-    int last = layer->dy.data == l->dy.data ? 3 : 1; /* 1: its cast is read */
+    const amp_array x = layer->fp8 ? l->x : layer->x.array;
+    const amp_array w = layer->fp8 ? l->w : layer->w.array;
+    int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
-    r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
+    r[1] = ampi_extent_of(ampi_act_reads_aux(l->act) ? "aux" : "y", act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
-    r[3] = ampi_extent_of("x", l->dw.data ? l->x : none, layer->nx, 2, 0);
+    r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
-    r[5] = ampi_extent_of("w", l->dx.data ? l->w : none, layer->nw, 3, 0);
+    r[5] = ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0);
     r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
     r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
     r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
-    return ampi_check_extents(ctx, "amp_linear_backward", r, 9);
+    return ampi_check_extents(ctx, r, 9);
 }
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
    gradients. */
 static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
-    ampi_layer check = *layer;
     if (layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_check_backward_extents(ctx, layer));
-        if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, "amp_linear_backward", layer, 1));
-        AMPI_TRY(ampi_backward_products(ctx, &check));
+        if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, layer, 1));
+        AMPI_TRY(ampi_backward_products(ctx, layer, &ampi_goal_check));
         AMPI_TRY(ampi_gradient_before_act(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_backward(ctx, layer));
     }
-    return ampi_backward_products(ctx, layer);
+    return ampi_backward_products(ctx, layer, layer->goal);
 }
 
-static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_backward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     ampi_mark mark;
     amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
-    AMPI_TRY(ampi_check_backward(ctx, where, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, goal, &layer));
+    AMPI_HAS(gemm);
+    AMPI_TRY(ampi_backward_dtypes(ctx, &layer));
+    AMPI_TRY(ampi_check_backward(ctx, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_backward_operands(ctx, where, &layer);
-    if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
+    st = ampi_backward_factors(ctx, &layer);
+    if (st == AMP_OK) st = ampi_backward_gradients(ctx, &layer);
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_forward", ampi_forward(ctx, "amp_linear_forward", desc, &ampi_goal_run));
+    AMP_VERB(ctx, "amp_linear_forward", ampi_forward(ctx, desc, &ampi_goal_run));
 }
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_backward", ampi_backward(ctx, "amp_linear_backward", desc, &ampi_goal_run));
+    AMP_VERB(ctx, "amp_linear_backward", ampi_backward(ctx, desc, &ampi_goal_run));
 }
 static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    static const char where[] = "amp_linear_tune";
     ampi_layer layer;
     amp_precision was = AMP_ZERO;
     amp_status st = AMP_OK;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, &ampi_goal_tune, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, &ampi_goal_tune, &layer));
     if (desc->record) was = *desc->record;
-    if (desc->y.data) st = ampi_forward(ctx, where, desc, &ampi_goal_tune);
-    if (st == AMP_OK && (desc->dx.data || desc->dw.data)) st = ampi_backward(ctx, where, desc, &ampi_goal_tune);
+    if (desc->y.data) st = ampi_forward(ctx, desc, &ampi_goal_tune);
+    if (st == AMP_OK && (desc->dx.data || desc->dw.data)) st = ampi_backward(ctx, desc, &ampi_goal_tune);
     if (st != AMP_OK && desc->record) *desc->record = was; /* forward wrote it before backward was refused */
     return st;
 }
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
+    AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 
-/* ---- losses ---- */
+/* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 /* What can be checked without arrays. */
-static amp_status ampi_check_xent(amp_ctx *ctx, const char *where, const amp_xent_desc *d) {
-    AMPI_REQUIRE(d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is 0", where);
-    AMPI_REQUIRE(d->classes <= 0x7fffffffu, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is too large", where);
-    AMPI_REQUIRE(!d->ld || d->ld >= d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.ld is %llu, less than classes %llu",
-        where, AMPI_ULL(d->ld), AMPI_ULL(d->classes));
-    AMPI_REQUIRE(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d->smoothing);
-    AMPI_REQUIRE(!d->rows || d->labels || d->softmax, ctx, AMP_ERR_INVALID_ARG, "%s: desc.labels is NULL", where);
-    AMPI_REQUIRE(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)), ctx,
-        AMP_ERR_INVALID_ARG, "%s: desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0", where);
-    AMPI_REQUIRE(!d->rows || !d->loss || d->row_loss, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
-    return d->scaler ? ampi_check_scaler(ctx, where, d->scaler) : AMP_OK;
+static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
+    AMPI_CHECK(d->classes, "desc.classes is 0");
+    AMPI_CHECK(d->classes <= 0x7fffffffu, "desc.classes is too large");
+    AMPI_CHECK(!d->ld || d->ld >= d->classes, "desc.ld is %llu, less than classes %llu", AMPI_ULL(d->ld),
+        AMPI_ULL(d->classes));
+    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f,
+        "desc.smoothing is %g; it must be in [0, 1)", (double)d->smoothing);
+    AMPI_CHECK(!d->rows || d->labels || d->softmax, "desc.labels is NULL");
+    AMPI_CHECK(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
+        "desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(!d->rows || !d->loss || d->row_loss, "desc.row_loss is NULL, but desc.loss is made from it");
+    return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
-static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_xent_job *j) {
+static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
     ampi_extent r[5];
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
-    AMPI_REQUIRE(span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.rows is too large", where);
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", j->logits, span, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", j->dlogits, span, 0));
+    AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
+    AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
-    AMPI_REQUIRE(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
+    AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
+        "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
     r[0] = ampi_extent_of("desc.logits", j->logits, span, 1, 0);
     r[1] = ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0); /* of the size of a float */
     r[2] = ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1);
     r[3] = ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1);
     r[4] = ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1); /* 2: not compared with logits */
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.labels", j->labels));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.row_loss", j->row_loss));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.loss", j->loss));
-    return ampi_check_extents(ctx, where, r, 5);
+    AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
+    AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
+    AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
+    return ampi_check_extents(ctx, r, 5);
 }
 
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
-    static const char where[] = "amp_softmax_cross_entropy";
     amp_xent_job j = AMP_ZERO;
     size_t whole;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_TRY(ampi_check_xent(ctx, where, desc));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "factor", &j.factor, desc->factor, 1.0f));
-    AMPI_REQUIRE(amp_is_finite(j.factor), ctx, AMP_ERR_INVALID_ARG, "%s: desc.factor is not finite", where);
+    AMPI_CHECK_DESC(desc);
+    AMPI_TRY(ampi_check_xent(ctx, desc));
+    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j.factor, desc->factor, 1.0f));
+    AMPI_CHECK(amp_is_finite(j.factor), "desc.factor is not finite");
     j.rows = desc->rows;
     j.classes = desc->classes;
     j.ld = desc->ld ? desc->ld : desc->classes;
@@ -8296,18 +7879,18 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
     j.smoothing = desc->smoothing;
     j.softmax = desc->softmax != 0;
     j.sum = desc->sum || desc->softmax;
-    AMPI_TRY(ampi_from(ctx, where, "desc.logits", &j.logits, desc->from));
+    AMPI_TRY(ampi_from(ctx, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
         j.padding = j.ld - j.classes;
     }
-    AMPI_TRY(ampi_check_logits(ctx, where, &j));
+    AMPI_TRY(ampi_check_logits(ctx, &j));
     if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
-    AMPI_HAS(ctx, where, xent);
+    AMPI_HAS(xent);
     return ctx->b->xent(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
-    AMPI_VERB(ctx, "amp_softmax_cross_entropy", ampi_do_softmax_cross_entropy(ctx, desc));
+    AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
 }
 
 /* ==== >>front-plan ===============================================================================================
@@ -8365,11 +7948,9 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
    Snapshots and dropout.   tests: tests/test_memory.c */
 
 static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    static const char where[] = "amp_snapshot_take";
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    if (scaler) AMPI_TRY(ampi_check_scaler(ctx, where, scaler));
+    AMPI_CHECK(out, "out is NULL");
+    if (scaler) AMPI_TRY(ampi_check_scaler(ctx, scaler));
     r = ampi_region_now(ctx);
     memset(out, 0, sizeof *out);
     out->policy = r.policy;
@@ -8383,7 +7964,7 @@ static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const a
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    AMPI_VERB(ctx, "amp_snapshot_take", ampi_do_snapshot_take(ctx, out, rng, scaler));
+    AMPI_VERB(ctx, snapshot_take, (ctx, out, rng, scaler));
 }
 
 /* is a scaler of the context still in this iteration? Their numbers are never used twice. */
@@ -8394,52 +7975,42 @@ static int ampi_iteration_lasts(const amp_ctx *ctx, uint64_t iteration) {
     return 0;
 }
 static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(snapshot, ctx, AMP_ERR_INVALID_ARG, "%s: snapshot is NULL", where);
-    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, ctx, AMP_ERR_UNINIT,
-        "%s: snapshot is not made by amp_snapshot_take", where);
-    AMPI_REQUIRE(snapshot->weights == ctx->weights, ctx, AMP_ERR_STAGE,
-        "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
-    AMPI_REQUIRE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration), ctx, AMP_ERR_STAGE,
-        "%s: the loss scale has been updated since the snapshot, or its scaler destroyed", where);
+    AMPI_CHECK(snapshot, "snapshot is NULL");
+    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, AMP_ERR_UNINIT,
+        "snapshot is not made by amp_snapshot_take");
+    AMPI_STAGE(snapshot->weights == ctx->weights,
+        "weights have changed since the snapshot: the recomputed forward would not be the same");
+    AMPI_STAGE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration),
+        "the loss scale has been updated since the snapshot, or its scaler destroyed");
     memset(&r, 0, sizeof r);
     r.policy = snapshot->policy;
     r.low = snapshot->low;
     r.pin = snapshot->pin;
     r.enabled = snapshot->enabled;
     r.cache = snapshot->cache;
-    AMPI_TRY(ampi_region_open(ctx, where, &d, &r));
+    AMPI_TRY(ampi_region_open(ctx, &d, &r));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    AMPI_VERB(ctx, "amp_snapshot_begin", ampi_do_snapshot_begin(ctx, rng, snapshot));
+    AMPI_VERB(ctx, snapshot_begin, (ctx, rng, snapshot));
 }
 
 static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    static const char where[] = "amp_dropout";
-    amp_dropout_job j = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_REQUIRE(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.p is %g; it must be in [0, 1]", where, (double)desc->p);
-    j.count = desc->count;
-    j.x = desc->x;
-    j.y = desc->y;
+    amp_dropout_job j;
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, "desc.p is %g; it must be in [0, 1]",
+        (double)desc->p);
+    j = *desc;
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
-    j.rng = desc->rng;
-    j.p = desc->p;
-    AMPI_TRY(ampi_check_map(ctx, where, "desc.y", j.y, "desc.x", j.x, j.count));
+    AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
-    AMPI_HAS(ctx, where, dropout);
+    AMPI_HAS(dropout);
     return ctx->b->dropout(ctx, &j);
 }
-AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    AMPI_VERB(ctx, "amp_dropout", ampi_do_dropout(ctx, desc));
-}
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
 
 /* ==== >>front-state ==============================================================================================
    State files.   tests: tests/test_state.c, tests/state_files.c
@@ -8451,21 +8022,25 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
-   All numbers little-endian. Version 1, which is still read, had no checksum at its end: u64 FNV-1a over words of the
-   16 bytes before it stood after the file's head and, of these and the payload, after the head of each section. */
+   All numbers little-endian. */
 
 #ifndef AMP_NO_STDIO
 
-/* ---- a file that takes the place of a different one whole, or not at all ---- */
+/* ---- a file that takes the place of a different one whole, or not at all. What each part is for:
+   a temporary file beside it, then rename     killed while writing: the old file is there, whole
+   fsync of the file before the rename         power lost after it: the name would lead to a file without its bytes
+   fsync of the directory after it             power lost: the old name may come back after the call returned
+   the lock on the temporary file              killed: the next save removes what was left, but not a living writer's
+   The file keeps its permissions, and a symbolic link stays one. ---- */
 
 static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reason given"; }
 
 #  define AMPI_PATH 4096
 typedef struct ampi_replacement {
     amp_ctx *ctx;
-    const char *where, *given; /* the path as it was given */
-    FILE *f;                   /* open on `temporary` */
-    unsigned mode;             /* of the file that will be replaced; 0: there is none */
+    const char *given; /* the path as it was given */
+    FILE *f;           /* open on `temporary` */
+    unsigned mode;     /* of the file that will be replaced; 0: there is none */
     int32_t _pad;
     char path[AMPI_PATH];      /* of that file */
     char temporary[AMPI_PATH]; /* beside it */
@@ -8482,13 +8057,24 @@ static size_t ampi_base_of(const char *path) { /* where the last part begins */
         if (strchr(AMPI_SEPARATORS, path[i])) at = i + 1;
     return at;
 }
-static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
-    size_t n = ampi_base_of(path);
-    memcpy(to, "./", 3); /* of a name alone */
-    if (n == 0) return;
-    memcpy(to, path, n);
-    to[n] = 0;
+#  if defined(__wasi__) /* no clock of a process, no number, no locks, though headers declare them */
+static uint64_t ampi_clock(void) { return 0; }
+static uint64_t ampi_process(void) { return 0; }
+static int ampi_lock_file(int fd) {
+    errno = ENOTSUP;
+    return fd < 0;
 }
+#  elif defined(_WIN32)
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
+#  else
+#    if !defined(LOCK_EX)
+extern int flock(int, int); /* macOS hides it and its flags from who defines _POSIX_C_SOURCE */
+#    endif
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
+static int ampi_lock_file(int fd) { return flock(fd, 2 | 4) == 0; } /* LOCK_EX | LOCK_NB */
+#  endif
 /* A name beside r->path: its last part (cut, so that file systems take it), 16 digits, ".tmp". */
 #  define AMPI_TEMPORARY_BASE 200
 static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t attempt) {
@@ -8497,7 +8083,7 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
     size_t dir = ampi_base_of(r->path);
     int n;
     seed[0] = attempt;
-    seed[1] = (uint64_t)clock();
+    seed[1] = ampi_clock();
     seed[2] = (uint64_t)(uintptr_t)r; /* systems put the stack anywhere */
     ampi_xxh_add(&h, seed, sizeof seed);
     n = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.%08lx%08lx.tmp", (int)dir, r->path, AMPI_TEMPORARY_BASE,
@@ -8506,16 +8092,27 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if !defined(__cplusplus)
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *);
-extern FILE *fdopen(int, const char *);
-extern int fchmod(int, mode_t);
-extern ssize_t readlink(const char *, char *, size_t);
+#    if defined(__cplusplus) && defined(__THROW)
+#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#    else
+#      define AMPI_NO_THROW
 #    endif
+extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
+static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
+    size_t n = ampi_base_of(path);
+    memcpy(to, "./", 3); /* of a name alone */
+    if (n == 0) return;
+    memcpy(to, path, n);
+    to[n] = 0;
+}
 /* Follows symbolic links, as fopen does, also to a file that is not there yet. */
 static amp_status ampi_follow_links(ampi_replacement *r) {
+    amp_ctx *ctx = r->ctx;
     char to[AMPI_PATH];
     int depth;
     for (depth = 0; depth < 40; depth++) {
@@ -8523,12 +8120,11 @@ static amp_status ampi_follow_links(ampi_replacement *r) {
         size_t dir;
         if (n < 0) return AMP_OK; /* not a link; what else may be wrong shows later */
         dir = to[0] == '/' ? 0 : ampi_base_of(r->path);
-        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, r->ctx, AMP_ERR_IO, "%s: %s: a symbolic link is too long",
-            r->where, r->given);
+        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, AMP_ERR_IO, "%s: a symbolic link is too long", r->given);
         memcpy(r->path + dir, to, (size_t)n);
         r->path[dir + (size_t)n] = 0;
     }
-    return amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: 40 symbolic links in a row", r->where, r->given);
+    return amp_fail(ctx, AMP_ERR_IO, "%s: 40 symbolic links in a row", r->given);
 }
 static const char *ampi_kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "directory";
@@ -8536,16 +8132,15 @@ static const char *ampi_kind_of(mode_t mode) {
     return S_ISCHR(mode) || S_ISBLK(mode) ? "device" : "special file";
 }
 /* a regular file, or none: then *mode is 0 */
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     struct stat s;
     *mode = 0;
     if (stat(path, &s) != 0) {
-        AMPI_REQUIRE(errno == ENOENT, ctx, AMP_ERR_IO, "%s: %s: %s", where, given, ampi_reason());
+        AMPI_REQUIRE(errno == ENOENT, AMP_ERR_IO, "%s: %s", given, ampi_reason());
         return AMP_OK;
     }
-    AMPI_REQUIRE(S_ISREG(s.st_mode), ctx, AMP_ERR_IO, "%s: %s: it is a %s, but a regular file is needed", where, given,
-        ampi_kind_of(s.st_mode));
+    AMPI_REQUIRE(
+        S_ISREG(s.st_mode), AMP_ERR_IO, "%s: it is a %s, but a regular file is needed", given, ampi_kind_of(s.st_mode));
     *mode = (unsigned)s.st_mode & 07777u;
     return AMP_OK;
 }
@@ -8568,8 +8163,8 @@ static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
     if (readlink(name, to, sizeof to) >= 0 || stat(name, &s) != 0 || !S_ISREG(s.st_mode)) return;
     fd = open(name, O_RDWR);
     if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ampi_is_named(fd, name) && remove(name) == 0)
-        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
+    if (ampi_lock_file(fd) && ampi_is_named(fd, name) && remove(name) == 0)
+        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: removed; a writer that died had left it", name);
     (void)close(fd);
 }
 static void ampi_remove_dead(const ampi_replacement *r) {
@@ -8589,17 +8184,16 @@ static void ampi_remove_dead(const ampi_replacement *r) {
 
 static amp_status ampi_prepare_place(ampi_replacement *r) {
     AMPI_TRY(ampi_follow_links(r));
-    AMPI_TRY(ampi_check_kind(r->ctx, r->where, r->given, r->path, &r->mode));
+    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->mode));
     ampi_remove_dead(r);
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
 /* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
     int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
     if (fd < 0) return 0;
-    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    locked = ampi_lock_file(fd);
     if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
         if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
         if (r->f) return 1;
@@ -8631,10 +8225,8 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     (void)ctx;
-    (void)where;
     (void)given;
     (void)path;
     *mode = 0;
@@ -8644,7 +8236,6 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     (void)r; /* no links are followed, and what dead writers left stays */
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = _open(r->temporary, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
     if (fd < 0) return 0;
@@ -8660,50 +8251,49 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  endif
 
-static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *where, const char *path) {
+static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *path) {
     uint64_t attempt;
     r->ctx = ctx;
-    r->where = where;
     r->given = path;
     r->f = NULL;
     r->mode = 0;
-    AMPI_REQUIRE(strlen(path) < AMPI_PATH, ctx, AMP_ERR_IO, "%s: %.100s...: the path is too long", where, path);
+    AMPI_REQUIRE(strlen(path) < AMPI_PATH, AMP_ERR_IO, "%.100s...: the path is too long", path);
     memcpy(r->path, path, strlen(path) + 1);
     AMPI_TRY(ampi_prepare_place(r));
     for (attempt = 0; attempt < 100; attempt++) {
-        AMPI_REQUIRE(ampi_temporary_name(r, ampi_process(), attempt), ctx, AMP_ERR_IO,
-            "%s: %.100s...: the path is too long", where, path);
+        AMPI_REQUIRE(
+            ampi_temporary_name(r, ampi_process(), attempt), AMP_ERR_IO, "%.100s...: the path is too long", path);
         if (ampi_open_temporary(r)) return AMP_OK;
         if (errno != EEXIST) break;
     }
-    return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created: %s", where, path, ampi_reason());
+    return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be created: %s", path, ampi_reason());
 }
 static amp_status ampi_replacement_put(ampi_replacement *r, const void *data, size_t n) {
+    amp_ctx *ctx = r->ctx;
     errno = 0;
-    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, r->ctx, AMP_ERR_IO, "%s: %s: write failed: %s", r->where, r->given,
-        ampi_reason());
+    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, AMP_ERR_IO, "%s: write failed: %s", r->given, ampi_reason());
     return AMP_OK;
 }
 /* st: of what was written. The new file takes its place if all went well, and is removed if not. */
 static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     errno = 0;
     if (st == AMP_OK && !ampi_flush(r->f))
-        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: flushing it to disk failed: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: flushing it to disk failed: %s", r->given, ampi_reason());
     if (st != AMP_OK)
         (void)fclose(r->f);
     else if (!ampi_take_place(r))
-        st = amp_fail(
-            r->ctx, AMP_ERR_IO, "%s: %s: the new file cannot take its place: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: the new file cannot take its place: %s", r->given, ampi_reason());
     if (st != AMP_OK) (void)remove(r->temporary);
     return st;
 }
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     ampi_replacement r;
-    AMPI_TRY(ampi_replacement_begin(&r, ctx, where, path));
+    AMPI_TRY(ampi_replacement_begin(&r, ctx, path));
     return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
 }
 
-/* ---- bytes ---- */
+/* ---- state files: sections, writing, reading.   tests: tests/test_state.c, tests/test_resume.c, tests/fuzz_state.c
+   ---- */
 
 #  define AMPI_STATE_BUFFER ((size_t)1 << 20)
 
@@ -8752,13 +8342,13 @@ typedef enum ampi_section_kind {
 } ampi_section_kind;
 
 /* clang-format off */
-static const struct { char tag[8], name[24]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
-    {"SET ", "parameter set"},
-    {"PRM ", "an array of set"},
-    {"SCL ", "scaler"},
-    {"FP8 ", "amp_fp8"},
-    {"USER", "the user's bytes"},
-    {"END ", "the end of file"}, /* where there is no section left */
+static const struct { char tag[8], name[24], differs[64]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
+    {"SET ", "parameter set",    "a parameter set has a different number of parameters or moments"},
+    {"PRM ", "an array of set",  ""}, /* see ampi_differs */
+    {"SCL ", "scaler",           "a scaler has a different size"},
+    {"FP8 ", "amp_fp8",          "an amp_fp8 has different tensors or a different history"},
+    {"USER", "the user's bytes", "the user's bytes have a different size"},
+    {"END ", "the end of file",  ""}, /* where there is no section left */
 };
 /* clang-format on */
 
@@ -8781,20 +8371,20 @@ typedef struct ampi_section {
     ampi_elements elements; /* after the fields */
 } ampi_section;
 
+#  define AMPI_STATE_VERSION 2u
 typedef struct ampi_file { /* being written or read */
     amp_ctx *ctx;
-    const char *path, *where;
+    const char *path;
     ampi_replacement *to; /* writing */
     FILE *f;              /* reading */
     uint8_t *buffer;      /* host memory, of buffer_bytes: pieces to write, or all that was read */
     size_t buffer_bytes;
-    size_t staged;            /* bytes of the buffer in use */
-    ampi_xxh sum;             /* of everything so far */
-    uint64_t section_sum;     /* version 1; every piece of a section but the last is a multiple of 8 bytes */
-    uint64_t sections;        /* counted, or still to be read */
-    uint32_t version;         /* of the file being read; 0: not known yet */
-    int ready;                /* 1: `next` is read */
-    uint8_t next[16 + 8 + 8]; /* head of the next section, its checksum (version 1); of an array its first two fields */
+    size_t staged;        /* bytes of the buffer in use */
+    ampi_xxh sum;         /* of everything so far */
+    uint64_t sections;    /* counted, or still to be read */
+    int known;            /* reading: 1: it is an amp state file, so it ends with its checksum */
+    int ready;            /* 1: `next` is read */
+    uint8_t next[16 + 8]; /* head of the next section; of an array its first two fields, too */
 } ampi_file;
 
 typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
@@ -8951,14 +8541,15 @@ static int ampi_is_sealed(ampi_file *f) {
 __attribute__((format(printf, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
+    amp_ctx *ctx = f->ctx;
     char what[200];
     va_list va;
     va_start(va, format);
     ampi_message(what, sizeof what, format, va);
     va_end(va);
-    AMPI_REQUIRE(f->version < 2 || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
-        "%s: %s: its checksum does not match: the file is truncated or damaged (%s)", f->where, f->path, what);
-    return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
+    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), AMP_ERR_FORMAT,
+        "%s: its checksum does not match: the file is truncated or damaged (%s)", f->path, what);
+    return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
 /* the state that a scaler gets from its section */
@@ -9035,7 +8626,7 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
     uint8_t b[16];
     AMPI_TRY(ampi_walk(f, st, ampi_visit_count));
     memcpy(b, "AMPSTATE", 8);
-    ampi_put(b + 8, 2, 4);
+    ampi_put(b + 8, AMPI_STATE_VERSION, 4);
     ampi_put(b + 12, f->sections, 4);
     AMPI_TRY(ampi_emit(f, b, 16));
     AMPI_TRY(ampi_walk(f, st, ampi_visit_write));
@@ -9045,20 +8636,11 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
 
 /* ---- reading: once, into host memory; what was verified there is then applied ---- */
 
-/* FNV-1a over little-endian words, the last one padded with zeros: the checksum of version 1. */
-#  define AMPI_FNV 0xcbf29ce484222325u
-static uint64_t ampi_fnv(uint64_t h, const uint8_t *b, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i += 8)
-        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
-    return h;
-}
-
 static amp_status ampi_read_raw(ampi_file *f, void *data, size_t n) {
     errno = 0;
     if (fread(data, 1, n, f->f) == n) return AMP_OK;
     if (!ferror(f->f)) return ampi_bad_file(f, "the file is truncated");
-    return amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: read failed: %s", f->where, f->path, ampi_reason());
+    return amp_fail(f->ctx, AMP_ERR_IO, "%s: read failed: %s", f->path, ampi_reason());
 }
 static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces that are still in the caches to add up */
     uint8_t *b = (uint8_t *)data;
@@ -9067,7 +8649,6 @@ static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces t
         piece = n - i < AMPI_STATE_BUFFER ? n - i : AMPI_STATE_BUFFER;
         AMPI_TRY(ampi_read_raw(f, b + i, piece));
         ampi_xxh_add(&f->sum, b + i, piece);
-        if (f->version == 1) f->section_sum = ampi_fnv(f->section_sum, b + i, piece);
     }
     return AMP_OK;
 }
@@ -9083,10 +8664,8 @@ static amp_status ampi_next_read(ampi_file *f) { /* f->next, unless it is there 
     memcpy(f->next, ampi_section_kinds[AMPI_SECTION_END].tag, 4);
     if (f->sections == 0) return AMP_OK;
     f->sections--;
-    f->section_sum = AMPI_FNV;
     AMPI_TRY(ampi_read(f, f->next, 16));
-    if (f->version == 1) AMPI_TRY(ampi_read_raw(f, f->next + 16, 8)); /* not part of itself */
-    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 24, 8) : AMP_OK;
+    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 16, 8) : AMP_OK;
 }
 
 /* the next section of the file is s, by its kind and index */
@@ -9109,11 +8688,7 @@ static amp_status ampi_next_must_be(ampi_file *f, const ampi_section *s) {
 }
 
 static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
-    if (s->kind == AMPI_SECTION_SET)
-        return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
-    if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
-    if (s->kind == AMPI_SECTION_FP8) return ampi_bad_file(f, "an amp_fp8 has different tensors or a different history");
-    if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
+    if (s->kind != AMPI_SECTION_ARRAY) return ampi_bad_file(f, "%s", ampi_section_kinds[s->kind].differs);
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
         AMPI_ULL(s->param), s->p->params[s->param].name);
@@ -9125,7 +8700,7 @@ static amp_status ampi_is_in_file(ampi_file *f, const ampi_section *s, int *is) 
     if (!s->optional) return AMP_OK;
     AMPI_TRY(ampi_next_read(f));
     *is = ampi_next_is(f, s->kind) && ampi_get(f->next + 4, 4) == s->index;
-    *is &= memcmp(f->next + 24, s->fields, 8) == 0; /* which array of which parameter */
+    *is &= memcmp(f->next + 16, s->fields, 8) == 0; /* which array of which parameter */
     return AMP_OK;
 }
 
@@ -9147,15 +8722,13 @@ static amp_status ampi_read_section(ampi_file *f, ampi_section *s, uint8_t *to) 
     size_t had = s->kind == AMPI_SECTION_ARRAY ? 8 : 0, bytes = ampi_section_bytes(s);
     AMPI_TRY(ampi_next_must_be(f, s));
     if (ampi_get(f->next + 8, 8) != bytes) return ampi_differs(f, s);
-    memcpy(to, f->next + 24, had);
+    memcpy(to, f->next + 16, had);
     AMPI_TRY(ampi_read(f, to + had, s->n_fields - had));
     if (memcmp(to, s->fields, s->n_fixed) != 0) return ampi_differs(f, s);
     memcpy(s->fields, to, s->n_fields);
     AMPI_TRY(ampi_read(f, to + s->n_fields, bytes - s->n_fields));
     ampi_little_endian(to + s->n_fields, a->count, a->size);
     f->ready = 0;
-    if (f->version == 1 && f->section_sum != ampi_get(f->next + 16, 8))
-        return ampi_bad_file(f, "a checksum does not match: the file is damaged");
     return AMP_OK;
 }
 static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes nothing */
@@ -9181,31 +8754,25 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
 }
 
 static amp_status ampi_read_head(ampi_file *f) {
-    uint8_t head[24];
+    uint8_t head[16];
     uint64_t version;
-    AMPI_TRY(ampi_read(f, head, 16));
+    AMPI_TRY(ampi_read(f, head, sizeof head));
     if (memcmp(head, "AMPSTATE", 8) != 0) return ampi_bad_file(f, "not an amp state file");
-    version = ampi_get(head + 8, 4);
-    f->version = version == 1 ? 1 : 2; /* later ones have their checksum where version 2 has it */
+    f->known = 1;
     f->sections = ampi_get(head + 12, 4);
-    if (version > 2 || version < 1)
-        return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
-    if (version == 2) return AMP_OK;
-    AMPI_TRY(ampi_read_raw(f, head + 16, 8));
-    return ampi_get(head + 16, 8) == ampi_fnv(AMPI_FNV, head, 16) ? AMP_OK : ampi_bad_file(f, "the header is damaged");
+    version = ampi_get(head + 8, 4);
+    if (version == AMPI_STATE_VERSION) return AMP_OK;
+    return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
 }
 static amp_status ampi_read_end(ampi_file *f) {
+    const uint64_t sum = ampi_xxh_end(&f->sum);
     ampi_section end;
-    uint64_t sum;
     uint8_t b[8];
     memset(&end, 0, sizeof end);
     end.kind = AMPI_SECTION_END;
     AMPI_TRY(ampi_next_must_be(f, &end));
-    if (f->version == 2) {
-        sum = ampi_xxh_end(&f->sum);
-        AMPI_TRY(ampi_read_raw(f, b, 8));
-        if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
-    }
+    AMPI_TRY(ampi_read_raw(f, b, 8));
+    if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
     return fgetc(f->f) == EOF ? AMP_OK : ampi_bad_file(f, "trailing data after the last section");
 }
 static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
@@ -9219,65 +8786,60 @@ static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
 static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
     return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
 }
-static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st) {
+static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
-    AMPI_CHECK_DESC(ctx, where, st);
-    AMPI_REQUIRE(path && *path, ctx, AMP_ERR_INVALID_ARG, "%s: path is %s", where, path ? "empty" : "NULL");
-    AMPI_REQUIRE(!st->flags, ctx, AMP_ERR_INVALID_ARG, "%s: state.flags is not 0", where);
-    AMPI_REQUIRE(!st->n_params || st->params, ctx, AMP_ERR_INVALID_ARG, "%s: state.params is NULL", where);
-    AMPI_REQUIRE(!st->n_scalers || st->scalers, ctx, AMP_ERR_INVALID_ARG, "%s: state.scalers is NULL", where);
-    AMPI_REQUIRE(!st->user_bytes || st->user, ctx, AMP_ERR_INVALID_ARG, "%s: state.user is NULL", where);
+    AMPI_CHECK_DESC(st);
+    AMPI_CHECK(path && *path, "path is %s", path ? "empty" : "NULL");
+    AMPI_CHECK(!st->flags, "state.flags is not 0");
+    AMPI_CHECK(!st->n_params || st->params, "state.params is NULL");
+    AMPI_CHECK(!st->n_scalers || st->scalers, "state.scalers is NULL");
+    AMPI_CHECK(!st->user_bytes || st->user, "state.user is NULL");
     for (i = 0; i < st->n_params; i++) {
-        AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
-        AMPI_REQUIRE(ampi_may_travel(st->params[i]), ctx, AMP_ERR_STAGE,
-            "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_params(ctx, st->params[i]));
+        AMPI_STAGE(ampi_may_travel(st->params[i]), "parameter set %llu is inside an accumulation window", AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
         if (!st->scalers[i]) continue;
-        AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
-        AMPI_REQUIRE(!st->scalers[i]->checked, ctx, AMP_ERR_STAGE,
-            "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_scaler(ctx, st->scalers[i]));
+        AMPI_STAGE(!st->scalers[i]->checked, "scaler %llu is between a check and amp_scaler_update", AMPI_ULL(i));
     }
-    AMPI_REQUIRE(!st->n_fp8 || st->fp8, ctx, AMP_ERR_INVALID_ARG, "%s: state.fp8 is NULL", where);
+    AMPI_CHECK(!st->n_fp8 || st->fp8, "state.fp8 is NULL");
     for (i = 0; i < st->n_fp8; i++)
-        AMPI_REQUIRE(st->fp8[i] && st->fp8[i]->ctx == ctx, ctx, AMP_ERR_INVALID_ARG,
-            "%s: state.fp8[%llu] is NULL, or belongs to a different context", where, AMPI_ULL(i));
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+        AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
+            AMPI_ULL(i));
+    return ctx->b->may_wait(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
+    amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_alloc(&f->ctx->host, buffer_bytes);
-    AMPI_REQUIRE(f->buffer, f->ctx, AMP_ERR_NO_MEMORY, "%s: %llu bytes of host memory are needed", f->where,
-        AMPI_ULL(buffer_bytes));
+    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, buffer_bytes);
+    AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
-static ampi_file ampi_file_of(amp_ctx *ctx, const char *where, const char *path) {
+static ampi_file ampi_file_of(amp_ctx *ctx, const char *path) {
     ampi_file f;
     memset(&f, 0, sizeof f);
     f.ctx = ctx;
     f.path = path;
-    f.where = where;
     return f;
 }
 
 static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_save";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     ampi_replacement to;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
     f.to = &to;
-    st = ampi_replacement_begin(&to, ctx, where, path);
+    st = ampi_replacement_begin(&to, ctx, path);
     if (st == AMP_OK) st = ampi_replacement_end(&to, ampi_state_write(&f, state));
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
+    AMPI_VERB(ctx, state_save, (ctx, path, state));
 }
 
 static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
@@ -9292,29 +8854,25 @@ static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
     amp_ctx *ctx = f->ctx;
     char reason[160];
     amp_status st;
-    size_t i;
+    size_t i, n;
     AMPI_TRY(ampi_state_read(f, state));
     st = ampi_state_apply(f, state);
     for (i = 0; i < state->n_params; i++)
         ampi_weights_changed(ctx, state->params[i]);
     if (st != AMP_OK) { /* the device failed, not the file */
-        snprintf(reason, sizeof reason, "%.159s", ctx->error);
-        return amp_fail(ctx, st, "%s: %s: state undefined, load it again: %s", f->where, f->path, reason);
+        n = ampi_name_verb(ctx, reason, sizeof reason);
+        snprintf(reason, sizeof reason, "%.159s", strlen(ctx->error) > n ? ctx->error + n : "");
+        return amp_fail(ctx, st, "%s: state undefined, load it again: %s", f->path, reason);
     }
-    if (f->version == 1)
-        amp_log_event(ctx, AMP_LOG_WARNING,
-            "%s: %s: a file of version 1, whose checksums miss some damage; save it again", f->where, f->path);
     return AMP_OK;
 }
 
 static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_load";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
-    AMPI_TRY(ampi_check_kind(ctx, where, path, path, &mode));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
+    AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
     errno = 0;
@@ -9322,13 +8880,13 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     if (f.f)
         st = ampi_state_load(&f, state);
     else
-        st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, ampi_reason());
+        st = amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, ampi_reason());
     if (f.f) (void)fclose(f.f);
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
+    AMPI_VERB(ctx, state_load, (ctx, path, state));
 }
 
 #else
@@ -9336,15 +8894,15 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
         (void)path; \
         (void)state; \
-        return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
+        AMP_VERB(ctx, #name, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "built with AMP_NO_STDIO")); \
     }
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #  undef AMPI_X
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     (void)data;
     (void)bytes;
-    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s: built with AMP_NO_STDIO", where, path);
+    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: built with AMP_NO_STDIO", path);
 }
 #endif /* AMP_NO_STDIO */
 
@@ -9359,13 +8917,13 @@ typedef struct ampi_op_alias {
     uint32_t op;
 } ampi_op_alias;
 static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
-    {"", "------"},
-#define AMP_X(suffix, name, classes) {name, classes},
+    {"", "______"},
+#define AMP_X(suffix, name, classes) {#name, #classes},
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
 };
 static const ampi_op_alias ampi_op_aliases[] = {
-#define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
+#define AMP_X(suffix, name, systems) {#name, #systems, AMP_OP_##suffix},
     AMP_OP_NAME_LIST(AMP_X)
 #undef AMP_X
 };
@@ -9433,7 +8991,7 @@ AMP_API amp_status amp_op_find(amp_op *out, const char *name) {
 static int ampi_is_op(amp_op op) { return op > 0u && op < (amp_op)AMP_OP_COUNT; }
 AMP_API const char *amp_op_name(amp_op op) { return ampi_is_op(op) ? ampi_op_rows[op].name : ""; }
 
-static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class */
+static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class; '_' in the lists is none of them */
 static amp_op_class ampi_class_of_letter(char c) {
     const char *at = strchr(ampi_letters, c >= 'a' ? c - 'a' + 'A' : c);
     return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;
@@ -9512,24 +9070,21 @@ AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) {
 }
 
 static amp_status ampi_do_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    static const char where[] = "amp_policy_edit";
     amp_op_class old;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE(ampi_is_op(op), ctx, AMP_ERR_INVALID_ARG, "%s: op is %llu: no such operation", where, AMPI_ULL(op));
-    AMPI_REQUIRE((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, ctx, AMP_ERR_INVALID_ARG, "%s: c is %d: no such class",
-        where, (int)c);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(ampi_is_op(op), "op is %llu: no such operation", AMPI_ULL(op));
+    AMPI_CHECK((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, "c is %d: no such class", (int)c);
     old = amp_policy_class(policy, op);
     if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED)
-        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was banned: %s", where, amp_op_name(op), amp_op_note(op));
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s was banned: %s", amp_op_name(op), amp_op_note(op));
     if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE))
-        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was in FP32 and may now overflow or lose accuracy in %s", where,
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s was in FP32 and may now overflow or lose accuracy in %s",
             amp_op_name(op), amp_dtype_name(policy->low));
     policy->edits[op] = ampi_letters[c];
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    AMPI_VERB(ctx, "amp_policy_edit", ampi_do_policy_edit(ctx, policy, op, c));
+    AMPI_VERB(ctx, policy_edit, (ctx, policy, op, c));
 }
 
 AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
@@ -9551,7 +9106,6 @@ static int ampi_is_in(const amp_op *list, size_t n, amp_op op) {
 }
 static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    static const char where[] = "amp_policy_custom";
     const amp_op *list = white ? white : black;
     const char *name = white ? "white" : "black";
     char inside = white ? 'L' : 'F';
@@ -9559,33 +9113,28 @@ static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const 
     size_t n = white ? n_white : n_black, i;
     amp_policy p;
     amp_op op;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE(!white || !black, ctx, AMP_ERR_INVALID_ARG,
-        "%s: both lists are given; exactly one of white and black is needed", where);
-    AMPI_REQUIRE(
-        list, ctx, AMP_ERR_INVALID_ARG, "%s: no list is given; exactly one of white and black is needed", where);
-    AMPI_REQUIRE(n > 0, ctx, AMP_ERR_INVALID_ARG, "%s: n_%s is 0", where, name);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(!white || !black, "both lists are given; exactly one of white and black is needed");
+    AMPI_CHECK(list, "no list is given; exactly one of white and black is needed");
+    AMPI_CHECK(n > 0, "n_%s is 0", name);
     if (dtype == AMP_AUTO) dtype = AMP_F16;
-    AMPI_REQUIRE(ampi_is_half(dtype), ctx, AMP_ERR_INVALID_ARG, "%s: dtype is %s; f16 or bf16 is needed", where,
-        amp_dtype_name(dtype));
+    AMPI_CHECK(ampi_is_half(dtype), "dtype is %s; f16 or bf16 is needed", amp_dtype_name(dtype));
     for (i = 0; i < n; i++)
-        AMPI_REQUIRE(ampi_is_op(list[i]), ctx, AMP_ERR_INVALID_ARG, "%s: %s[%llu] is %llu: no such operation", where,
-            name, AMPI_ULL(i), AMPI_ULL(list[i]));
+        AMPI_CHECK(ampi_is_op(list[i]), "%s[%llu] is %llu: no such operation", name, AMPI_ULL(i), AMPI_ULL(list[i]));
     ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
     for (op = 1; op < (amp_op)AMP_OP_COUNT; op++) {
         int in = ampi_is_in(list, n, op);
         p.edits[op] = in ? inside : outside;
         if (!in && !white && amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32)
-            amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where,
-                amp_op_name(op), amp_dtype_name(dtype));
+            amp_log_event(ctx, AMP_LOG_WARNING, "%s is left out of the black list: it will run in %s", amp_op_name(op),
+                amp_dtype_name(dtype));
     }
     *policy = p;
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    AMPI_VERB(ctx, "amp_policy_custom", ampi_do_policy_custom(ctx, policy, white, n_white, black, n_black, dtype));
+    AMPI_VERB(ctx, policy_custom, (ctx, policy, white, n_white, black, n_black, dtype));
 }
 
 /* ==== >>cpu ======================================================================================================
@@ -9649,7 +9198,7 @@ typedef struct ampi_kernels {
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
     void (*act)(float *u, size_t n, amp_act act);
-    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
+    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
@@ -10221,7 +9770,7 @@ typedef struct ampi_cpu {
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
 #ifndef AMP_NO_THREADS
 static uint64_t ampi_this_process(void) {
-#  if defined(_WIN32)
+#  if defined(_WIN32) || defined(__wasi__)
     return 0; /* no fork() */
 #  else
     return (uint64_t)getpid();
@@ -10340,13 +9889,10 @@ static void ampi_parallel(
 }
 #endif
 
-/* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise
-   exceptions that the caller traps. */
+/* ampi_parallel, for a backend function's last line. */
 static amp_status ampi_run(
     ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_parallel(c, tasks, work < 1e9 ? (size_t)work : (size_t)1000000000, fn, arg);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
@@ -10373,9 +9919,7 @@ typedef struct ampi_sum {
     size_t parts, chunks;
 } ampi_sum;
 static ampi_sum ampi_sum_begin(ampi_workspace *w) {
-    ampi_sum s = {NULL, NULL, 0, 0};
-    s.part = w->part;
-    s.lane = w->lane;
+    ampi_sum s = {w->part, w->lane, 0, 0};
     return s;
 }
 static void ampi_sum_chunk(ampi_sum *s, double chunk) {
@@ -10399,9 +9943,9 @@ static double ampi_sum_end_of(ampi_sum *s) {
 static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
-    if (bytes + 512 < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: %llu bytes", AMPI_ULL(bytes));
+    AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
     raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
-    if (!raw) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", AMPI_ULL(bytes));
+    AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
@@ -10541,14 +10085,12 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j;
+    ampi_cast_job j = AMP_ZERO;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
     j.d = d;
-    j.head = 0;
-    j._pad = 0;
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10640,7 +10182,6 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *s, amp_finite_report *out) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_finite_job j;
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
@@ -10654,7 +10195,6 @@ static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_
         }
     if (s && !s->no_check) s->found |= j.found;
     if (out) *out = j.r;
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -10858,7 +10398,6 @@ static void ampi_quantize_end(const ampi_quantize_run *q) {
     }
 }
 static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_quantize_run q;
     memset(&q, 0, sizeof q);
     q.c = ampi_cpu_of(ctx);
@@ -10871,7 +10410,6 @@ static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
     q.by = amp_fp8_begin(j);
     ampi_quantize_pass(&q, 1);
     if (j->history && !j->keep) ampi_quantize_end(&q);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -10896,8 +10434,8 @@ static ampi_step_job ampi_step_of(amp_ctx *ctx) {
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
     return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
 }
-static int ampi_not_finite(
-    double x) { /* by the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur */
+/* By the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur. */
+static int ampi_not_finite(double x) {
     uint64_t b;
     x = amp_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
@@ -10985,20 +10523,16 @@ static void ampi_sum_partials(const amp_param_table *table, amp_totals *t, ampi_
     t->sum = ampi_sum_end_of(&s);
 }
 static amp_status ampi_cpu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_step_job j = ampi_step_of(ctx);
     j.sum = job;
     j.inv = amp_sum_factor(job);
     ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_sum_task, &j);
     ampi_sum_partials(&job->table, job->table.totals, j.c->work);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_conclude(job, job->sum.table.totals);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
@@ -11051,7 +10585,7 @@ static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, cons
 static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
     const amp_param_entry *p = b->p;
     if (!m || p->moment_dtype == AMP_F32) return;
-    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, which ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1);
+    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, (amp_stored)(AMP_STORED_MOMENT_1 + which));
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
@@ -11229,15 +10763,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
-    (void)ctx;
-    *out = NULL;
-    return AMP_OK;
-}
-static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    (void)ctx;
-    (void)m;
-}
 static amp_status ampi_cpu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     (void)ctx;
@@ -11276,10 +10801,8 @@ static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_clip_task, &j);
 }
 static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_scaler_next(s);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -11297,8 +10820,8 @@ typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     size_t rows, cols; /* of a block */
 } ampi_gemm_blocks;
 
-static size_t ampi_tile_for(
-    const ampi_kernels *kn, size_t rows) { /* the smallest tile for this many rows, or the largest */
+/* The smallest tile for this many rows, or the largest. */
+static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) {
     size_t t = 0;
     while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1])
         t++;
@@ -11393,7 +10916,7 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->reads_c) {
+    if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         kn->axpy(acc, c, n, amp_gemm_beta(d));
     }
@@ -11468,14 +10991,10 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
     size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
-    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, 0, 0, 0, 0};
-    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, 0, 0, 0, 0};
+    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
+    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
-    a.r0 = r0;
-    a.rows = ampi_least(j->rows, d->m - r0);
-    b.r0 = c0;
-    b.rows = ampi_least(j->cols, d->n - c0);
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
@@ -11603,7 +11122,7 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
-    return d->ldd == 1 && (!d->reads_c || d->ldc == 1);
+    return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
     amp_gemm_job t = *d;
@@ -11707,7 +11226,7 @@ static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job)
     return AMP_OK;
 }
 
-/* ---- cross-entropy ---- */
+/* ---- cross-entropy and dropout on the CPU.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 typedef struct ampi_xent_work {
     ampi_cpu *c;
@@ -11720,13 +11239,12 @@ typedef struct ampi_xent_work {
 static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
     return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
 }
-/* The terms t(x) of n logits from element `at` on, and something up to the end of the last vector. */
-static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
-    const ampi_kernels *k = j->c->k;
-    size_t full = ampi_full_vectors(k, n);
-    k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
+/* n logits from element `at` on, and zeros up to the end of the last vector; returns how many that makes. */
+static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, size_t n) {
+    size_t full = ampi_full_vectors(j->c->k, n);
+    j->c->k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
     memset(x + n, 0, (full - n) * sizeof *x);
-    k->exps(x, full, max);
+    return full;
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
@@ -11780,9 +11298,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
     for (i = 0; i < d->classes; i += n) {
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
-        full = ampi_full_vectors(k, n);
-        k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
-        memset(x + n, 0, (full - n) * sizeof *x);
+        full = ampi_xent_logits(j, x, at + i, n);
         *top = k->largest(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
@@ -11802,7 +11318,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
         k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
@@ -11827,7 +11343,6 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_xent_work j = AMP_ZERO;
     size_t counted = 0, r, n;
     j.c = ampi_cpu_of(ctx);
@@ -11845,7 +11360,6 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -11901,36 +11415,11 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
-    b.destroy = ampi_cpu_destroy;
-    b.alloc = ampi_cpu_alloc;
-    b.release = ampi_cpu_release;
-    b.copy = ampi_cpu_copy;
+#define AMP_X(entry) b.entry = ampi_cpu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
     b.copy_async = ampi_cpu_copy; /* complete on return, too */
-    b.zero = ampi_cpu_zero;
-    b.sync = ampi_cpu_sync;
     b.may_wait = ampi_cpu_sync;
-    b.cast = ampi_cpu_cast;
-    b.finite = ampi_cpu_finite;
-    b.histogram = ampi_cpu_histogram;
-    b.sum_gradients = ampi_cpu_sum_gradients;
-    b.conclude = ampi_cpu_conclude;
-    b.inspect = ampi_cpu_inspect;
-    b.update = ampi_cpu_update;
-    b.apply = ampi_cpu_apply;
-    b.add = ampi_cpu_add;
-    b.mirror_create = ampi_cpu_mirror_create;
-    b.mirror_destroy = ampi_cpu_mirror_destroy;
-    b.poll = ampi_cpu_poll;
-    b.set_record = ampi_cpu_set_record;
-    b.clip = ampi_cpu_clip;
-    b.next_scale = ampi_cpu_next_scale;
-    b.gemm = ampi_cpu_gemm;
-    b.gemm_explain = ampi_cpu_gemm_explain;
-    b.gemm_tune = NULL;
-    b.bias_grad = ampi_cpu_bias_grad;
-    b.xent = ampi_cpu_xent;
-    b.dropout = ampi_cpu_dropout;
-    b.quantize = ampi_cpu_quantize;
     return b;
 }
 
@@ -11955,9 +11444,14 @@ static int ampi_allowed(void) { /* processors that this process may use; 0: not 
 AMP_UNUSED
 static int ampi_allowed(void) { return 0; }
 #endif
-static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#  define AMPI_PROCESSORS _SC_NPROCESSORS_ONLN
+#elif !defined(AMP_NO_THREADS) && defined(__APPLE__)
+#  define AMPI_PROCESSORS 58 /* hidden like flock */
+#endif
+static int ampi_usable(void) {
+#if defined(AMPI_PROCESSORS)
+    long n = sysconf(AMPI_PROCESSORS);
     if (ampi_allowed() && ampi_allowed() < n) n = ampi_allowed();
     if (n < 1) return 1;
     return n > 256 ? 256 : (int)n;
@@ -12646,7 +12140,7 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
-/* What is left of n, fewer than a vector, in a vector: its GELU takes as long as that of one float. */
+/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
     memcpy(some, u, n * sizeof *u);
@@ -12657,38 +12151,37 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
     AMPI_STORE(some, x);
     memcpy(u, some, n * sizeof *u);
 }
-AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(gelu)(AMPI_LOAD(u + i)));
-        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(gelu)(AMPI_F(load_some)(u + i, n - i)));
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(relu)(AMPI_LOAD(u + i)));
+#define AMPI_ACT_LOOPS(name, rule, aux) \
+    AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
+        size_t i; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
+        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(rule)(AMPI_F(load_some)(u + i, n - i))); \
+    } \
+    AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
+        size_t i; \
+        AMPI_FLOATS last; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
+        if (i == n) return; \
+        last = AMPI_F(load_some)(dy + i, n - i); \
+        AMPI_F(store_some)(dy + i, n - i, AMPI_F(rule##_back)(last, AMPI_F(load_some)(saved + i, n - i))); \
     }
+AMPI_ACT_LIST(AMPI_ACT_LOOPS)
+#undef AMPI_ACT_LOOPS
+AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_all)(u, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act(u + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(gelu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-        if (i < n) {
-            AMPI_FLOATS last = AMPI_F(load_some)(dy + i, n - i);
-            AMPI_F(store_some)(dy + i, n - i, AMPI_F(gelu_back)(last, AMPI_F(load_some)(saved + i, n - i)));
-        }
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(relu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-    }
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act_grad(dy + i, saved + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */

@@ -79,6 +79,7 @@
               GPU; products of BF16 use cuBLASLt from sm_80.
    TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
               to CUDA, its failures); the generated code by tests/ptx.sh. Not yet on a GPU (make check-gpu).
+   HISTORY    As amp.h, with which it is released. This file is made from src/ by make headers: change it there.
 */
 #ifndef AMP_CUDA_CUH
 #define AMP_CUDA_CUH
@@ -215,12 +216,9 @@ amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     return AMP_ERR_NO_CUDA;
 }
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
+    const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     (void)ctx;
-    if (out) {
-        out->code = 0;
-        out->library = AMP_CUDA_NO_LIBRARY;
-        out->call = "";
-    }
+    if (out) *out = none;
     return AMP_ERR_INVALID_ARG;
 }
 #ifdef __cplusplus
@@ -257,7 +255,8 @@ static_assert(sizeof(amp_f8e4m3) == 1 && sizeof(amp_f8e5m2) == 1 && sizeof(float
 static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 
 /* ==== >>device ======================================================================================================
-   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
+   Building blocks of the kernels: eight elements at a time between memory, registers and float bits.
+   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
 /* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
    __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to
@@ -325,19 +324,13 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #    define AMP_TO_BF16S(a, b) ampi_k_bf16s(a, b)
 #  endif
 #  if defined(AMPI_F8_HARDWARE)
-#    define AMP_FROM_F8(two, t) ampi_from_two_f8(two, t)
-#    define AMP_E4M3_SHORT      1 /* by how much too small it gives E4M3 */
+#    define AMP_F8_WHOLE(t)     AMPI_F8_HARDWARE(t) /* 1: AMP_FROM_F8 gives the numbers; 0: as ampi_k_halves_of_f8 */
+#    define AMP_FROM_F8(two, t) (AMPI_F8_HARDWARE(t) ? ampi_from_two_f8(two, t) : ampi_k_halves_of_f8(two, t))
 #  else
+#    define AMP_F8_WHOLE(t)     0
 #    define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t)
-#    define AMP_E4M3_SHORT      256
 #  endif
-#  if defined(AMPI_F8_HARDWARE)
-#    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
-#  else
-#    define AMP_TO_F8(x, t) \
-    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
-        ampi_nearest_bits((x)[3], t) << 24)
-#  endif
+#  define AMP_TO_F8(x, t) ampi_k_bytes_of_f8(x, t)
 #endif
 
 #define AMPI_K    static __device__ __forceinline__
@@ -370,10 +363,6 @@ typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y;
 typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
-AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    return ampi_encode_any(x, t, how, r, saturate);
-}
-
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
    a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
    AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
@@ -392,6 +381,16 @@ AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
     x[2] = word >> 16 & 0xffu;
     x[3] = word >> 24;
 }
+AMPI_K ampi_k_u4 ampi_k_four(const uint32_t w[4]) {
+    ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+    return v;
+}
+AMPI_K void ampi_k_words(uint32_t w[4], ampi_k_u4 v) {
+    w[0] = v.x;
+    w[1] = v.y;
+    w[2] = v.z;
+    w[3] = v.w;
+}
 AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
     if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
     return *p;
@@ -402,6 +401,7 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
     else
         *p = a;
 }
+AMPI_K void ampi_k_put4(void *p, const uint32_t w[4], int wide) { ampi_k_st4((ampi_k_u4 *)p, ampi_k_four(w), wide); }
 
 /* Where the vectors of some arrays begin: elements from the head on, in steps, are aligned in all that met. */
 typedef struct ampi_k_ends {
@@ -451,14 +451,8 @@ AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, 
     }
     r->a.x = w[0];
     r->a.y = w[1];
-    if (each == 4u) return;
-    r->a.z = w[2];
-    r->a.w = w[3];
-    if (each == 2u) return;
-    r->b.x = w[4];
-    r->b.y = w[5];
-    r->b.z = w[6];
-    r->b.w = w[7];
+    if (each <= 2u) r->a = ampi_k_four(w);
+    if (each == 1u) r->b = ampi_k_four(w + 4);
 }
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
@@ -480,14 +474,8 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
 }
 AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     if (t == AMP_F32) {
-        x[0] = r->a.x;
-        x[1] = r->a.y;
-        x[2] = r->a.z;
-        x[3] = r->a.w;
-        x[4] = r->b.x;
-        x[5] = r->b.y;
-        x[6] = r->b.z;
-        x[7] = r->b.w;
+        ampi_k_words(x, r->a);
+        ampi_k_words(x + 4, r->b);
     } else if (amp_dtype_size(t) == 2u) {
         ampi_k_unpack2(x, r->a.x);
         ampi_k_unpack2(x + 2, r->a.y);
@@ -505,11 +493,18 @@ AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bi
         largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
     return largest;
 }
-/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved
-   up by 7 is a half 256 times too small. NaN is the caller's. */
+/* Two bytes of FP8 to two halves, where the hardware has no way: moved up until the mantissa is in its place. They are
+   too small then by 2^(emin - 113): E5M2 by 1, E4M3 by 256. NaN is the caller's. */
 AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
-    uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16;
-    return t == AMP_F8E5M2 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> 1;
+    const uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16, more = ampi_format_of(t).mant - 2u;
+    return more == 0 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> more;
+}
+AMPI_K uint32_t ampi_k_bytes_of_f8(const uint32_t x[4], amp_dtype t) {
+#if defined(AMPI_F8_HARDWARE)
+    if (AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(x[0], x[1], t) | ampi_to_two_f8(x[2], x[3], t) << 16;
+#endif
+    return ampi_nearest_bits(x[0], t) | ampi_nearest_bits(x[1], t) << 8 | ampi_nearest_bits(x[2], t) << 16 |
+        ampi_nearest_bits(x[3], t) << 24;
 }
 /* To two of BF16; a NaN among them stays visible as one that is not finite. */
 AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
@@ -534,20 +529,22 @@ AMPI_K uint32_t ampi_k_odd_any8(const ampi_k_raw *r, amp_dtype t) {
 }
 /* Eight elements as they lie in memory to float bits, the quick way: right but for NaN. */
 AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
-    const uint32_t f8[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
+    const int f8 = amp_dtype_size(t) == 1u;
+    const uint32_t short_by = ampi_format_of(t).emin - 113u;
+    const uint32_t both[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
     const uint32_t w[4] = {r->a.x, r->a.y, r->a.z, r->a.w};
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < 4u; k++) {
         uint32_t two = w[k];
-        if (amp_dtype_size(t) == 1u) two = AMP_FROM_F8(f8[k], t);
+        if (f8) two = AMP_FROM_F8(both[k], t);
         x[2u * k] = t == AMP_BF16 ? two << 16 : AMP_FROM_HALF(two & 0xffffu);
         x[2u * k + 1u] = t == AMP_BF16 ? two & 0xffff0000u : AMP_FROM_HALF(two >> 16);
     }
-    if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
+    if (!f8 || AMP_F8_WHOLE(t) || short_by == 0) return;
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
+        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), ampi_float((127u + short_by) << 23)));
 }
 AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may become any NaN */
     if (t == AMP_F16) return AMP_FROM_HALF(pattern);
@@ -588,10 +585,8 @@ AMPI_K void ampi_k_fetch_words(ampi_k_raw *r, const void *p, size_t i) {
         r->a.w = w2 >> 16 | (uint32_t)*(const ampi_k_u16 *)(at + 14) << 16;
     } else {
         const ampi_k_u32 *w = (const ampi_k_u32 *)at;
-        r->a.x = w[0];
-        r->a.y = w[1];
-        r->a.z = w[2];
-        r->a.w = w[3];
+        ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+        r->a = v;
     }
 }
 AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
@@ -622,8 +617,8 @@ AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t 
     for (k = 0; k < 8u; k++)
         if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
 }
-AMPI_K void ampi_k_load8(
-    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+/* The first m of eight elements to float bits, and zeros. */
+AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     ampi_k_raw r;
     if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
         if (t == AMP_F32)
@@ -639,8 +634,8 @@ AMPI_K void ampi_k_load8(
     ampi_k_widen8(x, &r, t);
 }
 
-AMPI_K void ampi_k_store8(
-    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+/* The first m of eight patterns to memory. */
+AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     if (!wide && ampi_k_has_words(t, m)) {
         ampi_k_store_words(x, p, i);
     } else if ((!wide || m < 8u) && t == AMP_F32) {
@@ -648,31 +643,20 @@ AMPI_K void ampi_k_store8(
     } else if (!wide || m < 8u) {
         ampi_k_store_each(x, p, t, i, m);
     } else if (t == AMP_F32) {
-        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
-        a.x = x[0];
-        a.y = x[1];
-        a.z = x[2];
-        a.w = x[3];
-        b.x = x[4];
-        b.y = x[5];
-        b.z = x[6];
-        b.w = x[7];
-        ampi_k_st4(v, a, wide);
-        ampi_k_st4(v + 1, b, wide);
+        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i);
+        ampi_k_st4(v, ampi_k_four(x), wide);
+        ampi_k_st4(v + 1, ampi_k_four(x + 4), wide);
     } else if (amp_dtype_size(t) == 2u) {
-        ampi_k_u4 a;
-        a.x = x[0] | x[1] << 16;
-        a.y = x[2] | x[3] << 16;
-        a.z = x[4] | x[5] << 16;
-        a.w = x[6] | x[7] << 16;
+        ampi_k_u4 a = {x[0] | x[1] << 16, x[2] | x[3] << 16, x[4] | x[5] << 16, x[6] | x[7] << 16};
         ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
     } else {
-        ampi_k_u2 a;
-        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
-        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
+        ampi_k_u2 a = {x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24, x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24};
         *(ampi_k_u2 *)((char *)p + i) = a;
     }
 }
+
+/* ---- rounding eight floats to patterns, to nearest and stochastically, and the random numbers for that ----
+   tests: tests/test_formats.c, tests/test_arrays.c, tests/test_layouts.c */
 
 /* A float below 32,768 to a half, stochastically: in steps of the half, |x| is q + F; F's 32 bits are added to r, whose
    carry goes into q. All of it is exact; see ampi_rounded. */
@@ -832,8 +816,8 @@ AMPI_K void ampi_k_random8(uint32_t r[8], const ampi_k_keys *keys, uint64_t stre
         r[k] = w[k];
 }
 
-/* Sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS of them, which take parts in
-   turns. */
+/* ---- sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS, which take turns ----
+   tests: tests/test_step.c, tests/test_products.c */
 #define AMPI_TEAM  32u
 #define AMPI_TEAMS (AMP_BLOCK / AMPI_TEAM)
 typedef struct ampi_k_room { /* in shared memory */
@@ -875,8 +859,7 @@ AMPI_K double ampi_k_join(const double *lane, uint32_t n) {
         sum = amp_dadd(sum, AMP_SHUFFLE(sum, k));
     return sum;
 }
-/* From the lanes of all teams, complete but for a barrier, to the sum of each one's part: thread i has that of team
-   i. */
+/* From the lanes of all teams, complete but for a barrier, to the sum of each part: thread i has that of team i. */
 AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     uint32_t team = threadIdx.x / AMPI_TEAM;
     float sum;
@@ -947,7 +930,7 @@ template <class X> AMPI_K double ampi_k_sum(const X &x, uint64_t n, ampi_k_room 
 }
 
 /* ==== >>device-arrays ============================================================================================
-   Arrays: casts, finite checks, histograms.
+   Kernels over arrays: casts, finite checks and unscaling, histograms.
    tests: tests/test_arrays.c, tests/test_formats.c */
 
 #define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
@@ -1097,9 +1080,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, ampi_k_outside(&p.ends, groups, i), 1, 0, unscale != NULL, inv, &f);
         if (f.first == AMP_CHUNK) continue;
-        if (out) {
-            ampi_k_note(out, list.first_chunk + chunk, &f);
-        }
+        if (out) ampi_k_note(out, list.first_chunk + chunk, &f);
         if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
     }
 }
@@ -1133,15 +1114,15 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
             }
         }
         __syncthreads();
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK) {
+        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
             ampi_k_add64(&out->bins[i], i == 0 ? p.n : bins[i]);
-        }
         __syncthreads();
     }
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ---- */
+/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
+   tests: tests/test_fp8.c */
 
 /* Blocks that have seen a tensor: the last one to finish ends the cast. The ticket wraps to 0. */
 AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
@@ -1270,7 +1251,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 }
 
 /* ==== >>device-step ==============================================================================================
-   Sums of gradients, updates, clipping. tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
+   Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
+   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
 /* Where a chunk of a parameter set lies. */
 AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
@@ -1287,8 +1269,8 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
    the parts q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
 #define AMPI_CUTS            4u
 #define AMPI_CUTS_OF(spread) ((spread) ? AMP_PARTS : AMPI_CUTS)
-typedef struct
-    ampi_k_inspect_state { /* of the blocks of a launch; the last leaves zeros in `found` and `ticket` again */
+/* Of the blocks of a launch; the last leaves zeros in `found` and `ticket` again. */
+typedef struct ampi_k_inspect_state {
     ampi_k_finite_sums found;
     uint64_t serial; /* of copies of records, ever growing */
     uint32_t ticket, _pad;
@@ -1327,8 +1309,8 @@ AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, i
             lane[8u * t + k] = sum[k];
         return;
     }
-    for (q = t; !again && n == AMP_PART && q < n;
-        q += AMP_LANES) { /* not aligned: neighbours to neighbouring threads */
+    /* not aligned: neighbours to neighbouring threads */
+    for (q = t; !again && n == AMP_PART && q < n; q += AMP_LANES) {
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             x[k] = ampi_load_pattern(g->data, (amp_dtype)type, g->base + at + q + AMPI_TEAM * k);
@@ -1682,7 +1664,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
-/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
+/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit; then
+   accumulation and clipping   tests: tests/test_step.c, tests/test_layouts.c, tests/test_report.c ---- */
 
 /* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
 #define AMPI_PIECE 16384u
@@ -1718,7 +1701,8 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
    "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
-#define AMPI_STORED  3u /* kinds of numbers that are drawn: amp_stored */
+#define AMPI_STORED  (1u + AMP_MOMENTS) /* kinds of numbers that are drawn: amp_stored */
+static_assert(AMP_MOMENTS == 2, "here each moment array is named: where it is loaded, stored and aligned");
 typedef struct ampi_k_updating {
     amp_param_entry e;
     void *grad, *weights;
@@ -1806,14 +1790,9 @@ AMPI_K uint32_t ampi_k_store_short(
     uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t w[4], k;
-    ampi_k_u4 all;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
-    all.x = w[0];
-    all.y = w[1];
-    all.z = w[2];
-    all.w = w[3];
-    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), all, wide);
+    ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
         ampi_k_unpack2(x + 2u * k, w[k]);
@@ -1830,7 +1809,7 @@ AMPI_K uint32_t ampi_k_store_drawn(
 AMPI_K uint32_t ampi_k_store_drawn(
     uint32_t (&x)[1], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
     amp_draw d = amp_draw_for(p->draw, what);
-    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
+    x[0] = ampi_encode_any(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
     ampi_store_pattern(to, t, at, x[0]);
     return ampi_k_odd(x[0], 0, t);
 }
@@ -1889,7 +1868,7 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
     if (e->moment_dtype == AMP_F32)
         ampi_k_store(x, e->moment[i], AMP_F32, at, AMPI_K_STREAM);
     else
-        (void)ampi_k_store_drawn(x, p, i ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1, e->moment[i], AMP_BF16, at);
+        (void)ampi_k_store_drawn(x, p, (amp_stored)(AMP_STORED_MOMENT_1 + i), e->moment[i], AMP_BF16, at);
 }
 /* Model copy and low part of SPLIT or KAHAN; as below. */
 template <int counted, int N>
@@ -1990,6 +1969,7 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         x->w[k] = ampi_bits(amp_sub(amp_mul(ampi_float(x->w[k]), c->decay), step[k]));
 }
 template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi_k_working<N> *x, const amp_coef *c) {
+    const int both = kind != AMPI_K_APPLY && amp_moments_of((amp_update_kind)kind, 1.0f) > 1;
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < N; k++) {
@@ -2001,6 +1981,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi
         x->w[k] = ampi_bits(w);
         x->b[k] = ampi_bits(b);
         x->v[k] = ampi_bits(v);
+        if (both) x->inf |= x->v[k] == 0x7f800000u;
     }
 }
 /* amp_prepare_one and amp_update_one, or amp_apply_one. What is the same for all elements is asked once: the rules then
@@ -2318,7 +2299,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
 }
 
 /* ==== >>device-losses ============================================================================================
-   Cross-entropy, dropout. tests: tests/test_products.c */
+   Cross-entropy, a block per row of logits; dropout.
+   tests: tests/test_products.c, tests/test_memory.c */
 
 struct ampi_k_logits { /* of one row */
     const void *x;
@@ -2341,8 +2323,9 @@ struct ampi_k_floats {
     }
 };
 
+/* How many rows count. */
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
     AMP_SHARED(uint32_t, count, 1);
     uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
@@ -2511,11 +2494,7 @@ AMPI_K void ampi_k_xent_alike(
         for (k = 0; k < 8u; k++)
             y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
         (void)ampi_k_quick_words(w, y, t);
-        r.a.x = w[0];
-        r.a.y = w[1];
-        r.a.z = w[2];
-        r.a.w = w[3];
-        *(ampi_k_u4 *)((char *)d.dlogits.data + 2u * first) = r.a;
+        ampi_k_put4((char *)d.dlogits.data + 2u * first, w, 1);
     }
     for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
         size_t one = at + ampi_k_outside(ends, groups, i);
@@ -2632,7 +2611,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 /* ==== >>device-products ==========================================================================================
-   The plain product, epilogues, column sums. tests: tests/test_products.c, tests/test_product_table.c */
+   The plain product, epilogues, column sums.
+   tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
 
 /* The plain product, for AMP_GEMM_ORDERED and for what cuBLASLt does not take: any dtypes, layouts, alignment, k = 0.
    Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE
@@ -2719,7 +2699,7 @@ AMPI_K void ampi_k_gemm_store(
     const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
-    if (p.reads_c) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
+    if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
     if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
@@ -2828,19 +2808,23 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         x[k] = ampi_bits(value);
 AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act(AMP_GELU, ampi_float(x[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act(AMP_RELU, ampi_float(x[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act(name, ampi_float(x[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_GELU, ampi_float(x[k]), ampi_float(saved[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_RELU, ampi_float(x[k]), ampi_float(saved[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act_grad(name, ampi_float(x[k]), ampi_float(saved[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 /* The same of 16 bits, as they lie in memory: dy becomes the gradient. Only where an Inf or a NaN comes out is looked
    for the payload that ReLU lets through. */
@@ -2857,10 +2841,7 @@ AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *s
         }
         ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
     }
-    dy->a.x = w[0];
-    dy->a.y = w[1];
-    dy->a.z = w[2];
-    dy->a.w = w[3];
+    dy->a = ampi_k_four(w);
 }
 AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bits */
     return (ampi_k_u4 *)((char *)a.data + 2u * i);
@@ -2968,7 +2949,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
-   apart ---- */
+   apart.   tests: tests/test_products.c ---- */
 #define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
@@ -3159,9 +3140,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
+#define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
@@ -3173,17 +3154,9 @@ typedef struct ampi_cu_scratch {
     float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
-typedef struct
-    ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
-    uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
-    float alpha, beta;                                                              /* 0 unless they matter */
-    uint8_t type_a, type_b, type_d, type_bias, type_aux, type_dbias;                /* amp_dtype; 0: no operand */
-    uint8_t align_a, align_b, align_c, align_d, align_bias, align_aux, align_dbias; /* log2 of bytes */
-    uint8_t trans_a, trans_b, act, backward, reads_c, in_place;                     /* in_place: C is D, or not read */
-    uint8_t factors; /* 1: there is an alpha_ptr or a beta_ptr */
-    uint8_t scales;  /* bits 0, 1, 2: scale_a, scale_b, scale_d */
-    uint8_t amax, flags, _pad;
-} ampi_cu_key;
+/* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
+   bytes: amp_gemm_desc has no padding. */
+typedef amp_gemm_job ampi_cu_key;
 
 typedef struct ampi_cu_plan {
     ampi_cu_key key;
@@ -3199,15 +3172,34 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
+/* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
+#define AMPI_CU_KERNELS(X) \
+    X(ampi_k_cast) \
+    X(ampi_k_finite) \
+    X(ampi_k_histogram) \
+    X(ampi_k_quantize) \
+    X(ampi_k_quantize_turn) \
+    X(ampi_k_inspect) \
+    X(ampi_k_sum_gradients) \
+    X(ampi_k_apply) \
+    X(ampi_k_count_apply) \
+    X(ampi_k_add) \
+    X(ampi_k_clip) \
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+#define AMPI_CU_RESIDENT    (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE))
 typedef struct ampi_cuda {
+    amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
+    int here, away, back; /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
     cudaStream_t stream;
     cublasLtHandle_t cublas;
     void *workspace, *bias;
     uint64_t l2;                       /* bytes of its cache */
     size_t workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
-    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
+    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host, where what was found is read */
     amp_allocator allocator, host;
     amp_cuda_error error;
     struct {
@@ -3223,13 +3215,7 @@ typedef struct ampi_cuda {
     ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cuda;
 
-typedef struct ampi_cu_call { /* one call of a backend function */
-    amp_ctx *ctx;
-    ampi_cuda *c;
-    const char *verb; /* for messages */
-    int back;         /* the thread's device before, or -1 */
-} ampi_cu_call;
-
+static ampi_cuda *ampi_cu_self(amp_ctx *ctx) { return (ampi_cuda *)amp_ctx_self(ctx); }
 /* NULL for a context of a different backend: only ours keeps its name in its own state, at this place. */
 static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
     const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
@@ -3275,13 +3261,20 @@ static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
     return AMP_ERR_CUDA;
 }
 
-static amp_status ampi_cu_fail(const ampi_cu_call *k, const char *call, cudaError_t e) {
-    amp_status s = ampi_cu_kind(e, k->c->stream);
-    k->c->error.code = (int32_t)e;
-    k->c->error.library = AMP_CUDA_RUNTIME;
-    k->c->error.call = call;
-    if (s == AMP_ERR_DEAD) k->c->dead = 1;
-    return amp_fail(k->ctx, s, "%s: %s: %s (%s)", k->verb, call, cudaGetErrorName(e), cudaGetErrorString(e));
+static void ampi_cu_remember(ampi_cuda *c, amp_status s, const char *call, amp_cuda_library library, int code) {
+    c->error.code = code;
+    c->error.library = library;
+    c->error.call = call;
+    if (s == AMP_ERR_DEAD) c->dead = 1;
+}
+static amp_status ampi_cu_fail(ampi_cuda *c, const char *call, cudaError_t e) {
+    amp_status s = ampi_cu_kind(e, c->stream);
+    ampi_cu_remember(c, s, call, AMP_CUDA_RUNTIME, (int)e);
+    return amp_fail(c->ctx, s, "%s: %s (%s)", call, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+/* What a call of the runtime has returned, as a status. */
+static amp_status ampi_cu_did(ampi_cuda *c, const char *call, cudaError_t e) {
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, call, e);
 }
 
 static const char *ampi_cu_cublas_name(cublasStatus_t e) {
@@ -3298,84 +3291,79 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
-static amp_status ampi_cu_fail_cublas(const ampi_cu_call *k, const char *call, cublasStatus_t e) {
-    amp_status s = e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
     cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, k->c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    k->c->error.code = (int32_t)e;
-    k->c->error.library = AMP_CUDA_CUBLASLT;
-    k->c->error.call = call;
-    if (s == AMP_ERR_DEAD) k->c->dead = 1;
-    return amp_fail(k->ctx, s, "%s: %s: %s (%d)", k->verb, call, ampi_cu_cublas_name(e), (int)e);
+    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) return AMP_ERR_DEAD;
+    return e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+}
+static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
+    amp_status s = ampi_cu_cublas_kind(c, e);
+    ampi_cu_remember(c, s, call, AMP_CUDA_CUBLASLT, (int)e);
+    return amp_fail(c->ctx, s, "%s: %s (%d)", call, ampi_cu_cublas_name(e), (int)e);
 }
 
-static amp_status ampi_cu_enter(ampi_cu_call *k, amp_ctx *ctx, const char *verb) {
-    int now = 0;
-    cudaError_t e;
-    k->ctx = ctx;
-    k->c = (ampi_cuda *)amp_ctx_self(ctx);
-    k->verb = verb;
-    k->back = -1;
-    if (k->c->dead)
-        return amp_fail(
-            ctx, AMP_ERR_DEAD, "%s: the device is in a sticky error state since %s failed", verb, k->c->error.call);
-    e = cudaGetDevice(&now);
-    if (e != cudaSuccess) return ampi_cu_fail(k, "cudaGetDevice", e);
-    if (now != k->c->device) {
-        e = cudaSetDevice(k->c->device);
-        k->back = now;
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
-    }
+/* Before anything that works on the device: it becomes the thread's, until the verb ends. */
+static amp_status ampi_cu_here(ampi_cuda *c) {
+    if (c->dead)
+        return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
+    if (c->here) return AMP_OK;
+    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back)));
+    c->away = c->back != c->device; /* if the next call fails, ampi_cu_leave follows, too */
+    if (c->away) AMPI_TRY(ampi_cu_did(c, "cudaSetDevice", cudaSetDevice(c->device)));
+    c->here = 1;
     return AMP_OK;
 }
-
-static amp_status ampi_cu_leave(const ampi_cu_call *k, amp_status s) {
-    cudaError_t e = k->back >= 0 ? cudaSetDevice(k->back) : cudaSuccess;
+static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
+    ampi_cuda *c = ampi_cu_self(ctx);
+    cudaError_t e = c->away ? cudaSetDevice(c->back) : cudaSuccess;
+    c->here = c->away = 0;
     if (e == cudaSuccess) return s;
-    if (s == AMP_OK) s = ampi_cu_fail(k, "cudaSetDevice", e);
-    (void)cudaSetDevice(k->back); /* once more: the thread wants its device back */
+    if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
+    (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
     (void)cudaGetLastError();
     return s;
 }
 
-static amp_status ampi_cu_capture(const ampi_cu_call *k, int *capturing) {
+static amp_status ampi_cu_capture(ampi_cuda *c, int *capturing) {
     cudaStreamCaptureStatus st = cudaStreamCaptureStatusNone;
-    cudaError_t e = cudaStreamIsCapturing(k->c->stream, &st);
+    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
+    e = cudaStreamIsCapturing(c->stream, &st);
     if (e == cudaErrorStreamCaptureImplicit) { /* the legacy stream, while a blocking stream is being captured */
         (void)cudaGetLastError();
         e = cudaSuccess;
         st = cudaStreamCaptureStatusActive;
     }
     *capturing = st != cudaStreamCaptureStatusNone;
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamIsCapturing", e);
+    return ampi_cu_did(c, "cudaStreamIsCapturing", e);
 }
 
-static amp_status ampi_cu_wait(const ampi_cu_call *k) {
-    cudaError_t e = cudaStreamSynchronize(k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamSynchronize", e);
+static amp_status ampi_cu_wait(ampi_cuda *c) {
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
 /* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
    ours. */
-static amp_status ampi_cu_launched(const ampi_cu_call *k, const char *call) {
+static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
     cudaError_t e = cudaPeekAtLastError();
     int capturing = 0;
     amp_status s;
-    if (ampi_cu_sticky(e)) return ampi_cu_fail(k, call, e);
-    if (!(k->c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
-    s = ampi_cu_capture(k, &capturing);
-    return s != AMP_OK || capturing ? s : ampi_cu_wait(k);
+    if (ampi_cu_sticky(e)) return ampi_cu_fail(c, call, e);
+    if (!(c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
+    s = ampi_cu_capture(c, &capturing);
+    return s != AMP_OK || capturing ? s : ampi_cu_wait(c);
 }
 
 template <class... P, class... A>
-static amp_status ampi_cu_launch(const ampi_cu_call *k, unsigned grid, void (*kernel)(P...), A... args) {
+static amp_status ampi_cu_launch(ampi_cuda *c, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
-    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
     config.blockDim = dim3(AMP_BLOCK);
-    config.stream = k->c->stream;
-    e = cudaLaunchKernelEx(&config, kernel, args...);
-    return e == cudaSuccess ? ampi_cu_launched(k, "cudaLaunchKernelEx") : ampi_cu_fail(k, "cudaLaunchKernelEx", e);
+    config.stream = c->stream;
+    AMPI_TRY(ampi_cu_did(c, "cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, args...)));
+    return ampi_cu_launched(c, "cudaLaunchKernelEx");
 }
 
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
@@ -3387,39 +3375,24 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
    made. */
-#define AMPI_CU_KERNELS(X) \
-    X(ampi_k_cast) \
-    X(ampi_k_finite) \
-    X(ampi_k_histogram) \
-    X(ampi_k_quantize) \
-    X(ampi_k_quantize_turn) \
-    X(ampi_k_inspect) \
-    X(ampi_k_sum_gradients) \
-    X(ampi_k_apply) \
-    X(ampi_k_count_apply) \
-    X(ampi_k_add) \
-    X(ampi_k_clip) \
-    X(ampi_k_bias_grad<0>) \
-    X(ampi_k_bias_grad<1>)
-#define AMPI_CU_ONE(kernel) +1u
-static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
-#undef AMPI_CU_ONE
-template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
+static unsigned ampi_cu_grid_of(const ampi_cuda *c, const void *kernel, uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
-        if (c->resident[i].kernel == (const void *)kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
+        if (c->resident[i].kernel == kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
     return ampi_cu_grid(c, work);
+}
+/* One of them, on so many units. */
+template <class... P, class... A>
+static amp_status ampi_cu_share(ampi_cuda *c, uint64_t work, void (*kernel)(P...), A... args) {
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, (const void *)kernel, work), kernel, args...);
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
 static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
-    ampi_cu_call k;
     int capturing = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "query");
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing)
-        s = amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_capture(ampi_cu_self(ctx), &capturing));
+    if (!capturing) return AMP_OK;
+    return amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
 }
 
 /* Never 0 in a capture. */
@@ -3491,94 +3464,51 @@ static void ampi_cu_free_deferred(ampi_cuda *c) {
 }
 
 static amp_status ampi_cu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     const char *call = "";
     int capturing = 0;
     cudaError_t e;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_alloc");
-    *out = NULL;
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing)
-        s = amp_fail(ctx, AMP_ERR_CAPTURE, "amp_alloc: the context's stream is being captured");
-    if (s == AMP_OK) {
-        ampi_cu_free_deferred(k.c);
-        e = ampi_cu_take(k.c, out, bytes, &call);
-        if (e != cudaSuccess && k.c->allocator.alloc_fn)
-            s = amp_fail(
-                ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", (unsigned long long)bytes);
-        else if (e != cudaSuccess)
-            s = ampi_cu_fail(&k, call, e);
-    }
-    s = ampi_cu_leave(&k, s);
-    if (s != AMP_OK) {
-        ampi_cu_give(k.c, *out, bytes);
-        *out = NULL;
-    }
-    return s;
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    if (capturing) return amp_fail(ctx, AMP_ERR_CAPTURE, "the context's stream is being captured");
+    ampi_cu_free_deferred(c);
+    e = ampi_cu_take(c, out, bytes, &call);
+    if (e == cudaSuccess) return AMP_OK;
+    if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
+    return amp_fail(ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
 }
 
 static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     int capturing = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_free");
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
+    (void)ampi_cu_capture(c, &capturing);
     if (!capturing) {
-        ampi_cu_free_deferred(k.c);
-        ampi_cu_give(k.c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
-    } else if (k.c->n_deferred < AMPI_CU_DEFERRED) {
-        k.c->deferred[k.c->n_deferred].p = p;
-        k.c->deferred[k.c->n_deferred++].bytes = bytes;
+        ampi_cu_free_deferred(c);
+        ampi_cu_give(c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
+    } else if (c->n_deferred < AMPI_CU_DEFERRED) {
+        c->deferred[c->n_deferred].p = p;
+        c->deferred[c->n_deferred++].bytes = bytes;
     } else {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_free: too much was freed inside a capture: %llu bytes are lost",
-            (unsigned long long)bytes);
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "too much was freed inside a capture: %llu bytes are lost", AMPI_ULL(bytes));
     }
-    (void)ampi_cu_leave(&k, s);
-}
-
-static amp_status ampi_cu_move(const ampi_cu_call *k, void *dst, const void *src, size_t bytes) {
-    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemcpyAsync", e);
-}
-
-static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy");
-    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
-    if (s == AMP_OK) s = ampi_cu_wait(&k);
-    return ampi_cu_leave(&k, s);
 }
 
 static amp_status ampi_cu_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy_async");
-    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemcpyAsync", cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, c->stream));
 }
-
-static amp_status ampi_cu_clear(const ampi_cu_call *k, void *dst, size_t bytes) {
-    cudaError_t e = cudaMemsetAsync(dst, 0, bytes, k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemsetAsync", e);
+static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    AMPI_TRY(ampi_cu_copy_async(ctx, dst, src, bytes));
+    return ampi_cu_wait(ampi_cu_self(ctx));
 }
 
 static amp_status ampi_cu_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_zero");
-    if (s == AMP_OK) s = ampi_cu_clear(&k, dst, bytes);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemsetAsync", cudaMemsetAsync(dst, 0, bytes, c->stream));
 }
-
-static amp_status ampi_cu_sync(amp_ctx *ctx) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_sync");
-    if (s == AMP_OK) s = ampi_cu_wait(&k);
-    return ampi_cu_leave(&k, s);
-}
-
-/* One member of the scratch block to its place in the page-locked mirror, and wait. */
-static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, const void *scratch, size_t bytes) {
-    cudaError_t e = cudaMemcpyAsync(mirror, scratch, bytes, cudaMemcpyDeviceToHost, k->c->stream);
-    return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
-}
+static amp_status ampi_cu_sync(amp_ctx *ctx) { return ampi_cu_wait(ampi_cu_self(ctx)); }
 
 /* ==== >>cuda-arrays ==================================================================================================
    tests: tests/test_arrays.c, tests/test_formats.c */
@@ -3602,34 +3532,25 @@ static void ampi_cu_body(
 }
 
 static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_cast");
-    if (s == AMP_OK && dst.dtype == src.dtype) {
-        cudaError_t e = dst.data == src.data
-            ? cudaSuccess
-            : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDefault, k.c->stream);
-        if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaMemcpyAsync", e);
-    } else if (s == AMP_OK && n > 0) {
-        ampi_k_cast_args a;
-        memset(&a, 0, sizeof a);
-        a.dst = dst.data;
-        a.src = src.data;
-        a.dst_type = dst.dtype;
-        a.src_type = src.dtype;
-        a.n = n;
-        if (desc) {
-            a.how = desc->rounding;
-            a.saturate = desc->saturate != 0;
-            a.seed = desc->seed;
-            a.stream = desc->stream;
-            a.offset = desc->offset;
-            a.keys = ampi_k_keys_of(a.seed);
-        }
-        ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
-        s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
-    }
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    ampi_k_cast_args a;
+    AMPI_TRY(ampi_cu_here(c));
+    if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
+    if (dst.dtype == src.dtype) return ampi_cu_copy_async(ctx, dst.data, src.data, n * amp_dtype_size(dst.dtype));
+    memset(&a, 0, sizeof a);
+    a.dst = dst.data;
+    a.src = src.data;
+    a.dst_type = dst.dtype;
+    a.src_type = src.dtype;
+    a.n = n;
+    a.how = desc->rounding;
+    a.saturate = desc->saturate != 0;
+    a.seed = desc->seed;
+    a.stream = desc->stream;
+    a.offset = desc->offset;
+    a.keys = ampi_k_keys_of(a.seed);
+    ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
+    return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
 
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
@@ -3665,49 +3586,46 @@ static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_arra
 
 static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *unscale, amp_finite_report *host) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_list list;
     size_t next = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, unscale ? "amp_unscale" : "amp_all_finite");
-    ampi_k_finite_sums *sums = host ? &k.c->scratch->finite : NULL;
+    ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK && host) s = ampi_cu_clear(&k, sums, sizeof *sums);
-    while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums);
-    if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k, &k.c->mirror->finite, sums, sizeof *sums);
-    if (s == AMP_OK && host) ampi_cu_finite_report(&k.c->mirror->finite, arrays, host);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_here(c));
+    if (host) AMPI_TRY(ampi_cu_zero(ctx, sums, sizeof *sums));
+    while (ampi_cu_list(&list, dst, arrays, n, &next))
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_finite, list, unscale, sums));
+    if (!host) return AMP_OK;
+    AMPI_TRY(ampi_cu_copy(ctx, &c->mirror->finite, sums, sizeof *sums));
+    ampi_cu_finite_report(&c->mirror->finite, arrays, host);
+    return AMP_OK;
 }
 
 static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *host) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_list list;
     size_t next = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_histogram_count");
-    ampi_k_histogram_bins *m = &k.c->mirror->histogram, *counted = &k.c->scratch->histogram;
+    ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK) s = ampi_cu_clear(&k, counted, sizeof *counted);
-    while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted);
-    if (s == AMP_OK) s = ampi_cu_read_scratch(&k, m, counted, sizeof *counted);
-    if (s == AMP_OK) {
-        memset(host, 0, sizeof *host);
-        host->total = m->bins[0];
-        host->zero = m->bins[1];
-        host->inf = m->bins[2];
-        host->nan = m->bins[3];
-        memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
-        host->amax = ampi_float(m->amax);
-    }
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
+    while (ampi_cu_list(&list, NULL, arrays, n, &next))
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_histogram, list, counted));
+    AMPI_TRY(ampi_cu_copy(ctx, m, counted, sizeof *counted));
+    memset(host, 0, sizeof *host);
+    host->total = m->bins[0];
+    host->zero = m->bins[1];
+    host->inf = m->bins[2];
+    host->nan = m->bins[3];
+    memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
+    host->amax = ampi_float(m->amax);
+    return AMP_OK;
 }
 
-/* Rows of this many elements, one after another, may be taken by 8. */
-static int ampi_cu_rows_wide(const amp_array *x, size_t cols) {
-    return !x->data || (cols % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
+/* Is every multiple of `step` elements aligned for 8 at a time? */
+static int ampi_cu_wide(const amp_array *x, size_t step) {
+    return !x->data || (step % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
 }
-static amp_status ampi_cu_quantize_pass(
-    const ampi_cu_call *k, const amp_quantize_job *j, uint32_t write, uint32_t see) {
+static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j, uint32_t write, uint32_t see) {
     const int turn = write && j->dst_t.data != NULL;
     ampi_k_quantize_args a;
     const size_t cols = turn ? j->cols : 8u; /* else one row */
@@ -3716,23 +3634,21 @@ static amp_status ampi_cu_quantize_pass(
     a.job = *j;
     a.write = write;
     a.see = see;
-    a.wide = ampi_cu_rows_wide(&j->src, cols) && ampi_cu_rows_wide(&j->dst, cols);
-    a.wide_t = ampi_cu_rows_wide(&j->dst_t, j->rows);
+    a.wide = ampi_cu_wide(&j->src, cols) && ampi_cu_wide(&j->dst, cols);
+    a.wide_t = ampi_cu_wide(&j->dst_t, j->rows);
     if (turn) {
         tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
-        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
+        return ampi_cu_share(c, tiles, ampi_k_quantize_turn, a);
     }
     tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
-    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize, tiles), ampi_k_quantize, a);
+    return ampi_cu_share(c, tiles, ampi_k_quantize, a);
 }
 /* Current scaling reads the tensor twice, in two launches. */
 static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     const int first = !j->history && !j->keep;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_quantize");
-    if (s == AMP_OK && first) s = ampi_cu_quantize_pass(&k, j, 0, 1);
-    if (s == AMP_OK) s = ampi_cu_quantize_pass(&k, j, 1, !first && !j->keep);
-    return ampi_cu_leave(&k, s);
+    if (first) AMPI_TRY(ampi_cu_quantize_pass(c, j, 0, 1));
+    return ampi_cu_quantize_pass(c, j, 1, !first && !j->keep);
 }
 
 /* ==== >>cuda-step ====================================================================================================
@@ -3744,58 +3660,39 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
     return (uint64_t)t->n_chunks * AMPI_CUTS < few && t->n_chunks <= AMP_LANES ? AMP_PARTS : AMPI_CUTS;
 }
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (sums)");
-    uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->table);
-    unsigned grid = ampi_cu_grid_of(k.c, ampi_k_sum_gradients, (uint64_t)job->table.n_chunks * cuts);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_sum_gradients, *job, cuts, &k.c->scratch->inspect);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_inspect_cuts(c, &job->table);
+    uint64_t pieces = (uint64_t)job->table.n_chunks * cuts;
+    return ampi_cu_share(c, pieces, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (record)");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_conclude, *job, &k.c->scratch->inspect);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
 }
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (inspect)");
-    uint32_t cuts = ampi_cu_inspect_cuts(k.c, &job->sum.table);
-    unsigned grid = ampi_cu_grid_of(k.c, ampi_k_inspect, (uint64_t)job->sum.table.n_chunks * cuts);
-    if (s == AMP_OK) s = ampi_cu_launch(&k, grid, ampi_k_inspect, *job, cuts, &k.c->scratch->inspect);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
+    uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
+    return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
 static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     void *p = NULL;
-    cudaError_t e;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_params_commit");
+    const unsigned how = cudaHostAllocMapped | cudaHostAllocPortable;
     *out = NULL;
-    if (s == AMP_OK) {
-        e = cudaHostAlloc(&p, sizeof(amp_step_mirror), cudaHostAllocMapped | cudaHostAllocPortable);
-        if (e != cudaSuccess)
-            s = ampi_cu_fail(&k, "cudaHostAlloc", e);
-        else {
-            memset(p, 0, sizeof(amp_step_mirror));
-            *out = (amp_step_mirror *)p;
-        }
-    }
-    s = ampi_cu_leave(&k, s);
-    if (s != AMP_OK && *out) {
-        (void)cudaFreeHost(*out);
-        *out = NULL;
-    }
-    return s;
+    AMPI_TRY(ampi_cu_here(c));
+    AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
+    memset(p, 0, sizeof(amp_step_mirror));
+    *out = (amp_step_mirror *)p;
+    return AMP_OK;
 }
 static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    ampi_cu_call k;
-    amp_status s;
+    ampi_cuda *c = ampi_cu_self(ctx);
     if (!m) return;
-    s = ampi_cu_enter(&k, ctx, "amp_params_destroy");
-    (void)cudaStreamSynchronize(k.c->stream); /* queued steps write to it */
+    (void)ampi_cu_here(c);
+    (void)cudaStreamSynchronize(c->stream); /* queued steps write to it */
     (void)cudaFreeHost(m);
-    (void)ampi_cu_leave(&k, s);
 }
 /* 1: it was whole. */
 static int ampi_cu_mirror_read(const amp_step_mirror *mirror, amp_step_record *out) {
@@ -3813,9 +3710,9 @@ static amp_status ampi_cu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     int tries;
     (void)record;
-    for (tries = 0; tries < 1000000; tries++) /* the device writes it in about a microsecond */
+    for (tries = 0; tries < AMPI_CU_LOOKS; tries++) /* the device writes it in about a microsecond */
         if (ampi_cu_mirror_read(mirror, out)) return AMP_OK;
-    return amp_fail(ctx, AMP_ERR_CUDA, "amp_step_poll: the device does not finish writing the record");
+    return amp_fail(ctx, AMP_ERR_CUDA, "the device does not finish writing the record");
 }
 
 static amp_status ampi_cu_set_record(
@@ -3842,54 +3739,34 @@ static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
 }
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_step (update)");
-    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    if (s != AMP_OK) return ampi_cu_leave(&k, s);
 #define AMP_X(kind_, rule, moments) \
-    if (job->kind == kind_ && !job->count) \
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_update<kind_>, pieces), ampi_k_update<kind_>, *job, cuts); \
-    if (job->kind == kind_ && job->count) \
-        s = ampi_cu_launch( \
-            &k, ampi_cu_grid_of(k.c, ampi_k_count_update<kind_>, pieces), ampi_k_count_update<kind_>, *job, cuts);
+    if (job->kind == kind_ && !job->count) return ampi_cu_share(c, pieces, ampi_k_update<kind_>, *job, cuts); \
+    if (job->kind == kind_ && job->count) return ampi_cu_share(c, pieces, ampi_k_count_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
-    return ampi_cu_leave(&k, s);
+    return AMP_OK;
 }
 static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     uint64_t pieces = job->table.n_elements / AMPI_PIECE + 1u; /* at least those of the parameter */
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_apply");
-    if (s == AMP_OK && !job->count)
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_apply, pieces), ampi_k_apply, *job);
-    if (s == AMP_OK && job->count)
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_count_apply, pieces), ampi_k_count_apply, *job);
-    return ampi_cu_leave(&k, s);
+    if (job->count) return ampi_cu_share(c, pieces, ampi_k_count_apply, *job);
+    return ampi_cu_share(c, pieces, ampi_k_apply, *job);
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_accumulate");
-    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
-    if (s == AMP_OK)
-        s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_add, (uint64_t)job->table.n_chunks << cuts), ampi_k_add, *job, cuts);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_add, *job, cuts);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_clip");
-    uint32_t cuts = ampi_cu_cuts(k.c, &job->table);
-    if (s == AMP_OK)
-        s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_clip, (uint64_t)job->table.n_chunks << cuts), ampi_k_clip, *job, cuts);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_clip, *job, cuts);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_scaler_update");
-    if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_next_scale, state);
-    return ampi_cu_leave(&k, s);
+    return ampi_cu_launch(ampi_cu_self(ctx), 1, ampi_k_next_scale, state);
 }
 
 /* ==== >>cuda-losses ==================================================================================================
@@ -3903,32 +3780,28 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     return (unsigned)(grid < fit ? grid : fit);
 }
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(k, grid, ampi_k_xent<AMP_##T>, *d, rows);
-static amp_status ampi_cu_xent_launch(ampi_cu_call *k, const amp_xent_job *d, const ampi_k_xent_state *rows) {
-    unsigned grid = ampi_cu_xent_grid(k->c, d);
+    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, rows);
+static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const ampi_k_xent_state *rows) {
+    unsigned grid = ampi_cu_xent_grid(c, d);
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(k, grid, ampi_k_xent<AMP_F32>, *d, rows);
+    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, rows);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_softmax_cross_entropy");
-    ampi_k_xent_state *counted = &k.c->scratch->xent;
+    ampi_cuda *c = ampi_cu_self(ctx);
+    ampi_k_xent_state *counted = &c->scratch->xent;
     const ampi_k_xent_state *rows = counted;
-    if (s == AMP_OK && !d->sum) {
-        s = ampi_cu_clear(&k, counted, sizeof *counted);
-        if (s == AMP_OK)
-            s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->rows, AMP_BLOCK)), ampi_k_xent_rows, d->labels,
-                (uint64_t)d->rows, counted);
+    double *sums = c->scratch->losses;
+    uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
+    uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
+    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
+    if (!d->sum) {
+        AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
+        AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
     }
-    if (s == AMP_OK) s = ampi_cu_xent_launch(&k, d, rows);
-    if (s == AMP_OK && d->loss) {
-        uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
-        uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-        double *sums = k.c->scratch->losses;
-        s = ampi_cu_launch(&k, lanes, ampi_k_xent_lanes, *d, sums);
-        if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
-    }
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_xent_launch(c, d, rows));
+    if (!d->loss) return AMP_OK;
+    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, sums));
+    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */
@@ -3942,37 +3815,29 @@ static uint64_t ampi_cu_dropout_head(const amp_dropout_job *d, int *wide) {
     return head < d->count ? head : d->count;
 }
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     int wide = 0;
     uint64_t head = ampi_cu_dropout_head(d, &wide), groups = (d->count - head) / 8u;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
-    if (s == AMP_OK)
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
-            *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups, wide);
-    return ampi_cu_leave(&k, s);
+    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK));
+    return ampi_cu_launch(c, grid, ampi_k_dropout, *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p),
+        amp_dropout_factor(d->p), head, groups, wide);
 }
 
 /* ==== >>cuda-products ================================================================================================
    tests: tests/test_products.c, tests/test_product_table.c */
 
-/* Is every multiple of `step` elements aligned for 8 at a time? */
-static int ampi_cu_wide(const amp_array *x, size_t step) {
-    uintptr_t bytes = amp_dtype_size(x->dtype) == 1u ? 8u : 16u;
-    if (!x->data) return 1;
-    return (uintptr_t)x->data % bytes == 0 && step % 8u == 0;
-}
-static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_job *p, int add_bias) {
+static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_bias) {
     size_t step = p->ldd; /* bits of every distance between rows */
     int wide;
     if (p->batch > 1u) step |= p->stride_d;
     if (p->m == 1u && p->batch == 1u) step = 0;
     wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
+    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
         ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
 /* Only the activation: the epilogue of a product that is there already. */
-static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     amp_gemm_job p;
     memset(&p, 0, sizeof p);
     p.m = p.batch = 1;
@@ -3981,49 +3846,40 @@ static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_jo
     p.aux = j->saved;
     p.act = j->act;
     p.backward = 1;
-    return ampi_cu_epilogue(k, &p, 0);
+    return ampi_cu_epilogue(c, &p, 0);
 }
-static amp_status ampi_cu_bias_launch(const ampi_cu_call *k, const ampi_k_bias_args *a) {
+static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
-    if (a->alike && !a->wide)
-        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<1>, blocks), ampi_k_bias_grad<1>, *a);
-    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<0>, blocks), ampi_k_bias_grad<0>, *a);
+    if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
+    return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
 }
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
-static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_bias_args a;
     uint64_t room;
-    amp_status s = AMP_OK;
-    if (!j->dbias.data) return ampi_cu_act_grad(k, j);
+    if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     memset(&a, 0, sizeof a);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
-    a.partial = a.parts > 1u ? (float *)k->c->workspace : NULL;
-    room = a.partial ? k->c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
+    a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
+    room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
     if (room == 0) {
-        if (j->act != AMP_ACT_NONE) s = ampi_cu_act_grad(k, j);
-        if (s != AMP_OK) return s;
-        return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
+        if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
+        return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
-    for (a.from = 0; a.from < j->cols && s == AMP_OK; a.from += a.columns) {
+    for (a.from = 0; a.from < j->cols; a.from += a.columns) {
         a.columns = j->cols - a.from < room ? j->cols - a.from : room;
         a.work = a.parts * ampi_cu_parts(a.columns, AMPI_K_STRIPE);
-        s = ampi_cu_bias_launch(k, &a);
-        if (s == AMP_OK && a.partial)
-            s = ampi_cu_launch(k, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a);
+        AMPI_TRY(ampi_cu_bias_launch(c, &a));
+        if (a.partial) AMPI_TRY(ampi_cu_launch(c, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a));
     }
-    return s;
-}
-static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
-    if (s == AMP_OK) s = ampi_cu_bias(&k, job);
-    return ampi_cu_leave(&k, s);
+    return AMP_OK;
 }
 /* The column sums of a product's d, where its plan did not make them. */
-static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     amp_bias_grad_job j;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     memset(&j, 0, sizeof j);
@@ -4031,15 +3887,15 @@ static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job 
     j.rows = p->m;
     j.cols = p->n;
     j.dbias = p->dbias;
-    return ampi_cu_bias(k, &j);
+    return ampi_cu_bias_grad(c->ctx, &j);
 }
 
-/* ---- plans: how a product is made ---- */
+/* ---- plans: how a product is made, by cuBLASLt or by the plain kernel.
+   tests: tests/cuda_verbs.cpp, tests/test_products.c, tests/test_product_table.c ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
-static int ampi_cu_in_place(const amp_gemm_job *p) {
-    return p->c.data == p->d.data || !p->reads_c;
-} /* C is D, or not read */
+/* C is D, or not read. */
+static int ampi_cu_in_place(const amp_gemm_job *p) { return p->c.data == p->d.data || !p->c.data; }
 static cudaDataType ampi_cu_type(amp_dtype t) {
     switch (t) {
     case AMP_F32: return CUDA_R_32F;
@@ -4055,61 +3911,46 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
-/* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes); 0 for no operand. */
-static uint8_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
+/* The alignment of every matrix of a batch in bytes, at most 256; 0 for no operand. */
+static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
     uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
-    uint8_t n = 0;
-    if (!x->data) return 0;
-    while (!(bits >> n & 1u))
-        n++;
-    return n;
+    return x->data ? (uint32_t)(bits & (0u - bits)) : 0u;
 }
-static uint8_t ampi_cu_key_type(const amp_array *x) { return (uint8_t)(x->data ? x->dtype : AMP_AUTO); }
 
+/* A key is the product without what its choice does not depend on: of an address its alignment stays, of a pointer to a
+   number that it is there. What amp_gemm_desc may get is in the key by itself. */
+static void ampi_cu_key_operand(amp_array *x, size_t stride, size_t batch) {
+    x->data = (void *)(uintptr_t)ampi_cu_align(x, stride, batch);
+    if (!x->data) x->dtype = AMP_AUTO;
+    x->flags = 0;
+    x->count = 0;
+}
+static uint32_t ampi_cu_key_align(const amp_array *x) { return x->data ? (uint32_t)(uintptr_t)x->data : 1u; }
+static void ampi_cu_key_number(const float **p) { *p = (const float *)(uintptr_t)(*p != NULL); }
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
-    int here = ampi_cu_in_place(p);
-    memset(key, 0, sizeof *key);
-    key->m = p->m;
-    key->n = p->n;
-    key->k = p->k;
-    key->batch = p->batch;
-    key->lda = p->lda;
-    key->ldb = p->ldb;
-    key->ldc = here ? p->ldd : p->ldc;
-    key->ldd = p->ldd;
-    key->stride_a = p->stride_a;
-    key->stride_b = p->stride_b;
-    key->stride_c = here ? p->stride_d : p->stride_c;
-    key->stride_d = p->stride_d;
-    if (p->flags & AMP_GEMM_F16_SUM) { /* they must be halves, then */
-        key->alpha = p->alpha;
-        key->beta = p->beta;
+    const amp_optional any = AMP_ZERO;
+    *key = *p;
+    ampi_cu_key_operand(&key->a, p->stride_a, p->batch);
+    ampi_cu_key_operand(&key->b, p->stride_b, p->batch);
+    ampi_cu_key_operand(&key->c, p->stride_c, p->batch);
+    ampi_cu_key_operand(&key->d, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->bias, 0, 1);
+    ampi_cu_key_operand(&key->aux, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->dbias, 0, 1);
+    if (ampi_cu_in_place(p)) {
+        key->c.flags = 1;
+        key->ldc = p->ldd;
+        key->stride_c = p->stride_d;
     }
-    key->type_a = (uint8_t)p->a.dtype;
-    key->type_b = (uint8_t)p->b.dtype;
-    key->type_d = (uint8_t)p->d.dtype;
-    key->type_bias = ampi_cu_key_type(&p->bias);
-    key->type_aux = ampi_cu_key_type(&p->aux);
-    key->type_dbias = ampi_cu_key_type(&p->dbias);
-    key->align_a = ampi_cu_align(&p->a, p->stride_a, p->batch);
-    key->align_b = ampi_cu_align(&p->b, p->stride_b, p->batch);
-    key->align_d = ampi_cu_align(&p->d, p->stride_d, p->batch);
-    key->align_c = here ? key->align_d : ampi_cu_align(&p->c, p->stride_c, p->batch);
-    key->align_bias = ampi_cu_align(&p->bias, 0, 1);
-    key->align_aux = ampi_cu_align(&p->aux, p->stride_d, p->batch);
-    key->align_dbias = ampi_cu_align(&p->dbias, 0, 1);
-    key->trans_a = (uint8_t)p->trans_a;
-    key->trans_b = (uint8_t)p->trans_b;
-    key->act = (uint8_t)p->act;
-    key->backward = (uint8_t)p->backward;
-    key->reads_c = (uint8_t)p->reads_c;
-    key->in_place = (uint8_t)here;
-    key->factors = p->alpha_ptr || p->beta_ptr;
-    if (p->scale_a) key->scales |= 1u;
-    if (p->scale_b) key->scales |= 2u;
-    if (p->scale_d) key->scales |= 4u;
-    key->amax = p->amax_d != NULL;
-    key->flags = (uint8_t)p->flags;
+    if (!(p->flags & AMP_GEMM_F16_SUM)) key->alpha = key->beta = any; /* with it they must be halves */
+    key->alpha.given = key->beta.given = 0;
+    if (p->beta_ptr) key->alpha_ptr = p->beta_ptr; /* one of them is as both */
+    key->beta_ptr = NULL;
+    ampi_cu_key_number(&key->alpha_ptr);
+    ampi_cu_key_number(&key->scale_a);
+    ampi_cu_key_number(&key->scale_b);
+    ampi_cu_key_number(&key->scale_d);
+    key->amax_d = (float *)(uintptr_t)(p->amax_d != NULL);
 }
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
@@ -4177,7 +4018,6 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     size_t a_rows = p->trans_b ? p->k : p->n, a_cols = p->k + p->n - a_rows;
     size_t b_rows = p->trans_a ? p->m : p->k, b_cols = p->m + p->k - b_rows;
     cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
-    int here = ampi_cu_in_place(p);
     amp_dtype type_c = ampi_cu_f8(p->d.dtype) ? ampi_cu_bias_type(p) : p->d.dtype;
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
@@ -4193,7 +4033,7 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
     ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
-    if (here)
+    if (ampi_cu_in_place(p))
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
     else
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
@@ -4207,8 +4047,8 @@ static void ampi_cu_lt_prefer(
     uint64_t workspace = c->workspace_bytes;
     uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
                                                        : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t first = 1u << key->align_b, second = 1u << key->align_a, third = 1u << key->align_c,
-             fourth = 1u << key->align_d, i;
+    uint32_t first = ampi_cu_key_align(&key->b), second = ampi_cu_key_align(&key->a);
+    uint32_t third = ampi_cu_key_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_key_align(&key->d), i;
     const struct {
         cublasLtMatmulPreferenceAttributes_t what;
         const void *value;
@@ -4249,10 +4089,10 @@ static int ampi_cu_lt_search(
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (c->arch < 89) return "the device is older than sm_89";
-    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
-        ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
+    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 16u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 16u ||
+        ampi_cu_align(&p->d, p->stride_d, p->batch) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
-    if (ampi_cu_f8(p->d.dtype) && p->reads_c) return "beta is not 0 and d is FP8";
+    if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
     return NULL;
 }
 static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
@@ -4339,7 +4179,8 @@ static int ampi_cu_is_half(float x) { return amp_f32_from_f16(amp_f16_from_f32(x
 /* Sums in F16 need their factors in F16, on the host. */
 static int ampi_cu_f16_sums(const amp_gemm_job *p) {
     if (!(p->flags & AMP_GEMM_F16_SUM) || p->alpha_ptr || p->beta_ptr) return 0;
-    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha) && ampi_cu_is_half(p->beta);
+    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha.value) &&
+        ampi_cu_is_half(p->beta.value);
 }
 static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
     int tf32 = (p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80;
@@ -4432,19 +4273,18 @@ static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *
 }
 
 /* How a product is made, decided once per key. */
-static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     int f8 = ampi_cu_f8(p->a.dtype);
     int plain = !p->k || (p->flags & AMP_GEMM_ORDERED) || (f8 && (p->flags & AMP_GEMM_EMULATE)); /* as was asked */
     char text[448];
-    amp_status s;
     plan->lt = plan->unchecked = 0;
     while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
         ampi_cu_lt lt;
-        ampi_cu_lt_describe(&lt, k->c, p, plan);
-        plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &result, 1);
-        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+        ampi_cu_lt_describe(&lt, c, p, plan);
+        plan->lt = (uint32_t)ampi_cu_lt_search(c, &lt, &plan->key, &result, 1);
+        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
         if (plan->lt)
             plan->algo = result.algo;
         else if (!it.why)
@@ -4453,20 +4293,18 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && f8 && !plain) {
-        s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
-        if (s != AMP_OK) return s;
-        return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
-            "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb,
-            plan->why);
+        AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmulAlgoGetHeuristic")); /* a dead device offers nothing either */
+        return amp_fail(c->ctx, AMP_ERR_UNSUPPORTED,
+            "not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", plan->why);
     }
     ampi_cu_tell(p, plan, text, sizeof text);
-    amp_log_event(k->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text);
+    amp_log_event(c->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text + sizeof "amp_gemm: " - 1);
     return AMP_OK;
 }
 
-static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_job *p) {
+static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
+    return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
 /* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
@@ -4476,81 +4314,71 @@ typedef struct ampi_cu_scalars {
 } ampi_cu_scalars;
 
 static amp_status ampi_cu_scalars_of(
-    const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
-    float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
-    out->alpha = &p->alpha;
-    out->beta = &p->beta;
+    ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
+    float *scalar = c->scratch->scalar; /* constants 0 and 1, and room for two more */
+    float alpha = p->alpha.value, beta = p->beta.value;
+    out->alpha = &p->alpha.value;
+    out->beta = &p->beta.value;
     if (plan->compute == CUBLAS_COMPUTE_16F) {
-        out->half[0] = amp_f16_from_f32(p->alpha);
-        out->half[1] = amp_f16_from_f32(p->beta);
+        out->half[0] = amp_f16_from_f32(alpha);
+        out->half[1] = amp_f16_from_f32(beta);
         out->alpha = &out->half[0];
         out->beta = &out->half[1];
     }
     if (!p->alpha_ptr && !p->beta_ptr) return AMP_OK;
-    if (p->alpha != 1.0f || (p->reads_c && p->beta != 1.0f)) {
+    if (alpha != 1.0f || (p->c.data && beta != 1.0f)) {
         out->alpha = &scalar[2];
         out->beta = &scalar[3];
-        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
+        return ampi_cu_launch(c, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
     }
     out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
-    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->reads_c];
+    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
 /* The bias in the dtype that cuBLASLt wants. */
-static amp_status ampi_cu_convert_bias(const ampi_cu_call *k, const amp_gemm_job *p) {
-    ampi_k_cast_args a;
-    memset(&a, 0, sizeof a);
-    a.dst = k->c->bias;
-    a.src = p->bias.data;
-    a.dst_type = ampi_cu_bias_type(p);
-    a.src_type = p->bias.dtype;
-    a.n = p->n;
-    ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
+    const amp_cast_desc nearest = AMP_ZERO;
+    return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
-static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
+static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
     const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    amp_status s;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-    s = ampi_cu_scalars_of(k, p, plan, &factors);
-    if (s == AMP_OK && plan->convert) s = ampi_cu_convert_bias(k, p);
-    if (s != AMP_OK) return s;
-    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of a different dtype cannot be D; it is not read */
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
-        &lt.c, p->d.data, &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
+    ampi_cu_lt_describe(&lt, c, p, plan);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
+    if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));
+    if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
+    e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
+        &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
     *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
     if (*refused) return AMP_OK;
-    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
-    s = ampi_cu_launched(k, "cublasLtMatmul");
-    if (s == AMP_OK && plan->after)
-        s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-    return s;
+    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, "cublasLtMatmul", e);
+    AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmul"));
+    if (!plan->after) return AMP_OK;
+    return ampi_cu_epilogue(c, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
 }
 
-static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_run(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int refused = 0;
-    amp_status s = p->amax_d ? ampi_cu_clear(k, p->amax_d, sizeof *p->amax_d) : AMP_OK;
-    if (s == AMP_OK && plan->lt) s = ampi_cu_run_lt(k, p, plan, &refused);
+    if (p->amax_d) AMPI_TRY(ampi_cu_zero(c->ctx, p->amax_d, sizeof *p->amax_d));
+    if (plan->lt) AMPI_TRY(ampi_cu_run_lt(c, p, plan, &refused));
     if (refused) { /* not again */
         plan->lt = plan->after = plan->convert = 0;
         plan->why = "cublasLtMatmul refused what the heuristic had offered";
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: %s; the plain kernel takes over", k->verb, plan->why);
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "%s; the plain kernel takes over", plan->why);
     }
-    if (s == AMP_OK && !plan->lt) s = ampi_cu_plain_gemm(k, p);
-    if (s == AMP_OK) s = ampi_cu_column_sums(k, p, plan);
-    return s;
+    if (!plan->lt) AMPI_TRY(ampi_cu_plain_gemm(c, p));
+    return ampi_cu_column_sums(c, p, plan);
 }
 
 /* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still
    take its algorithm, within our workspace. */
-static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     ampi_cu_plan now;
     ampi_cu_lt lt;
     cublasStatus_t e;
@@ -4561,12 +4389,12 @@ static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, cons
         same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
             now.compute == plan->compute;
     if (!same) return 0;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
+    ampi_cu_lt_describe(&lt, c, p, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return 0;
     memset(&result, 0, sizeof result);
-    e = cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
+    e = cublasLtMatmulAlgoCheck(c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
     if (e != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) return 0;
-    return result.workspaceSize <= k->c->workspace_bytes;
+    return result.workspaceSize <= c->workspace_bytes;
 }
 
 static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
@@ -4575,32 +4403,33 @@ static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /
         if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
     return NULL;
 }
-static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan **out) {
+static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
     ampi_cu_key key;
     ampi_cu_plan *plan;
     amp_status s;
+    AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
-    *out = plan = ampi_cu_plan_find(k->c, &key);
+    *out = plan = ampi_cu_plan_find(c, &key);
     if (plan && plan->unchecked) {
         plan->unchecked = 0;
-        if (ampi_cu_plan_valid(k, p, plan)) return AMP_OK;
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
-        s = ampi_cu_plan_make(k, p, plan);
+        if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "a plan from a file is not valid here; made anew");
+        s = ampi_cu_plan_make(c, p, plan);
         if (s != AMP_OK) plan->used = 0;
         return s;
     }
     if (plan) return AMP_OK;
-    *out = plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
+    *out = plan = &c->plans[c->next_plan]; /* the oldest makes room */
     plan->used = 0;
     plan->key = key;
-    s = ampi_cu_plan_make(k, p, plan);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_plan_make(c, p, plan));
     plan->used = 1;
-    k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
+    c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
     return AMP_OK;
 }
 
-/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own ---- */
+/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
@@ -4612,7 +4441,7 @@ typedef struct ampi_cu_tuning {
     uint32_t tried;
 } ampi_cu_tuning;
 
-static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_tuning *t) {
+static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
     size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
     const char *call = "";
     cudaError_t e;
@@ -4623,30 +4452,28 @@ static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *
     if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
-        e = t->bytes[i] ? ampi_cu_take(k->c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
+        e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
         if (e == cudaSuccess) continue;
-        if (!k->c->allocator.alloc_fn) return ampi_cu_fail(k, call, e);
-        return amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: the allocator has no %llu bytes for an output", k->verb,
-            AMPI_ULL(t->bytes[i]));
+        if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
+        return amp_fail(
+            c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
-    for (i = 0; i < 2u; i++) {
-        e = cudaEventCreate(&t->event[i]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventCreate", e);
-    }
+    for (i = 0; i < 2u; i++)
+        AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
     t->p.d.data = t->own[0];
     if (t->own[1]) t->p.aux.data = t->own[1];
     if (t->own[2]) t->p.dbias.data = t->own[2];
     if (t->own[3]) t->p.amax_d = (float *)t->own[3];
-    if (!p->reads_c || !ampi_cu_in_place(p)) return AMP_OK;
+    if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_clear(k, t->p.d.data, t->bytes[0]);
+    return ampi_cu_zero(c->ctx, t->p.d.data, t->bytes[0]);
 }
-static void ampi_cu_tune_end(const ampi_cu_call *k, const ampi_cu_tuning *t) {
+static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
     for (i = 0; i < 2u; i++)
         if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
     for (i = 0; i < 4u; i++)
-        ampi_cu_give(k->c, t->own[i], t->bytes[i]);
+        ampi_cu_give(c, t->own[i], t->bytes[i]);
 }
 
 static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
@@ -4661,43 +4488,37 @@ static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
     return t[AMPI_CU_ROUNDS / 2u];
 }
 /* The median time of a plan, in ms; < 0 if it does not run. */
-static amp_status ampi_cu_time(
-    const ampi_cu_call *k, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+    const cudaEvent_t begin = tuning->event[0], end = tuning->event[1];
     float t[AMPI_CU_ROUNDS];
     uint32_t i;
     *ms = -1.0f;
     for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
         int refused = 0;
         amp_status s;
-        cudaError_t e = cudaEventRecord(tuning->event[0], k->c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
-        s = ampi_cu_run_lt(k, &tuning->p, plan, &refused);
-        if (s == AMP_OK && !refused) s = ampi_cu_column_sums(k, &tuning->p, plan);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(begin, c->stream)));
+        s = ampi_cu_run_lt(c, &tuning->p, plan, &refused);
+        if (s == AMP_OK && !refused) s = ampi_cu_column_sums(c, &tuning->p, plan);
         if (s != AMP_OK || refused) return s;
-        e = cudaEventRecord(tuning->event[1], k->c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
-        e = cudaEventSynchronize(tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventSynchronize", e);
-        if (i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventElapsedTime", e);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(end, c->stream)));
+        AMPI_TRY(ampi_cu_did(c, "cudaEventSynchronize", cudaEventSynchronize(end)));
+        if (i) AMPI_TRY(ampi_cu_did(c, "cudaEventElapsedTime", cudaEventElapsedTime(&t[i - 1u], begin, end)));
     }
     *ms = ampi_cu_median(t);
     return AMP_OK;
 }
 /* Every algorithm of one way; `now` comes with the key and the way. */
-static amp_status ampi_cu_tune_way(const ampi_cu_call *k, ampi_cu_tuning *t, ampi_cu_plan *now) {
+static amp_status ampi_cu_tune_way(ampi_cuda *c, ampi_cu_tuning *t, ampi_cu_plan *now) {
     cublasLtMatmulHeuristicResult_t results[AMPI_CU_TRIES];
     ampi_cu_lt lt;
     float ms;
     int n, i;
-    ampi_cu_lt_describe(&lt, k->c, &t->p, now);
-    n = ampi_cu_lt_search(k->c, &lt, &now->key, results, AMPI_CU_TRIES);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+    ampi_cu_lt_describe(&lt, c, &t->p, now);
+    n = ampi_cu_lt_search(c, &lt, &now->key, results, AMPI_CU_TRIES);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
     for (i = 0; i < n; i++) {
-        amp_status s;
         now->algo = results[i].algo;
-        s = ampi_cu_time(k, t, now, &ms);
-        if (s != AMP_OK) return s;
+        AMPI_TRY(ampi_cu_time(c, t, now, &ms));
         if (ms < 0.0f) continue;
         if (t->tried == 0) t->first = ms;
         if (t->tried++ == 0 || ms < t->least) {
@@ -4707,55 +4528,47 @@ static amp_status ampi_cu_tune_way(const ampi_cu_call *k, ampi_cu_tuning *t, amp
     }
     return AMP_OK;
 }
-static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     ampi_cu_tuning t;
     ampi_cu_plan now = *plan;
-    ampi_cu_ways it = {k->c, &t.p, 0, NULL};
+    ampi_cu_ways it = {c, &t.p, 0, NULL};
     int capturing = 0;
     amp_status s;
     if (!plan->lt) return AMP_OK; /* there is one plain kernel */
-    s = ampi_cu_capture(k, &capturing);
-    if (s != AMP_OK) return s;
-    if (capturing) return amp_fail(k->ctx, AMP_ERR_CAPTURE, "%s: the context's stream is being captured", k->verb);
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    if (capturing) return amp_fail(c->ctx, AMP_ERR_CAPTURE, "the context's stream is being captured");
     memset(&t, 0, sizeof t);
-    s = ampi_cu_tune_begin(k, p, &t);
+    s = ampi_cu_tune_begin(c, p, &t);
     while (s == AMP_OK && ampi_cu_next_candidate(&it, &now))
-        s = ampi_cu_tune_way(k, &t, &now);
-    if (s == AMP_OK) s = ampi_cu_wait(k);
-    ampi_cu_tune_end(k, &t);
+        s = ampi_cu_tune_way(c, &t, &now);
+    if (s == AMP_OK) s = ampi_cu_wait(c);
+    ampi_cu_tune_end(c, &t);
     if (s != AMP_OK || !t.tried) return s;
     *plan = t.best;
-    amp_log_event(k->ctx, AMP_LOG_INFO, "%s: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)t.least,
+    amp_log_event(c->ctx, AMP_LOG_INFO, "%.4f ms, the first of %u candidates %.4f ms", (double)t.least,
         (unsigned)t.tried, (double)t.first);
     return AMP_OK;
 }
 
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK) s = ampi_cu_run(&k, job, plan);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
 static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm_tune");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK) s = ampi_cu_tune(&k, job, plan);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    return ampi_cu_tune(ampi_cu_self(ctx), job, plan);
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, text ? "amp_gemm_explain" : "amp_gemm");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK && text) ampi_cu_tell(job, plan, text, bytes);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    if (text) ampi_cu_tell(job, plan, text, bytes);
+    return AMP_OK;
 }
 
-/* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
+/* ---- plan files: what was found out about products, for the next run on the same kind of device.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_plan_head {
     char magic[8];
@@ -4771,7 +4584,7 @@ typedef struct ampi_cu_plan_file { /* `count` plans of it are in the file */
 
 static void ampi_cu_plan_describe(const ampi_cuda *c, ampi_cu_plan_head *h) {
     memset(h, 0, sizeof *h);
-    memcpy(h->magic, "AMPPLAN3", 8);
+    memcpy(h->magic, "AMPPLAN4", 8);
     h->library = (uint64_t)cublasLtGetVersion();
     h->plan_bytes = sizeof(ampi_cu_plan);
     snprintf(h->device, sizeof h->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
@@ -4785,20 +4598,18 @@ static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *f) {
     return ampi_xxh_end(&h);
 }
 static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) {
-    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN3", 8) != 0) return 0;
+    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN4", 8) != 0) return 0;
     if (f->head.count > AMPI_CU_PLANS || f->head.plan_bytes != sizeof *f->plans) return 0;
     if (fread(f->plans, sizeof *f->plans, (size_t)f->head.count, file) != f->head.count || fgetc(file) != EOF) return 0;
     return f->head.sum == ampi_cu_plan_sum(f);
 }
 
-extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
-    static const char where[] = "amp_cuda_plans_save";
+static amp_status ampi_cu_plans_save(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     ampi_cu_plan_file f;
     uint32_t i;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
-    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
     ampi_cu_plan_describe(c, &f.head);
     for (i = 0; i < AMPI_CU_PLANS; i++) { /* the oldest first, as they were made */
         const ampi_cu_plan *p = &c->plans[(c->next_plan + i) % AMPI_CU_PLANS];
@@ -4807,8 +4618,10 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
         f.plans[f.head.count++].why = NULL;
     }
     f.head.sum = ampi_cu_plan_sum(&f);
-    return amp_write_file(
-        ctx, where, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
+    return amp_write_file(ctx, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
+}
+extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
+    AMP_VERB(ctx, "amp_cuda_plans_save", ampi_cu_plans_save(ctx, path));
 }
 
 static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
@@ -4822,33 +4635,33 @@ static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
     plan->why = "a plan from a file";
 }
 
-extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
-    static const char where[] = "amp_cuda_plans_load";
+static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
     ampi_cuda *c = ampi_cu_of(ctx) ? (ampi_cuda *)amp_ctx_self(ctx) : NULL;
     ampi_cu_plan_head mine;
     ampi_cu_plan_file f;
     FILE *file;
     uint64_t i;
     int good;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
-    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
     file = fopen(path, "rb");
-    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, strerror(errno));
+    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     good = ampi_cu_plan_read(file, &f);
     (void)fclose(file);
-    if (!good)
-        return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
+    if (!good) return amp_fail(ctx, AMP_ERR_FORMAT, "%s is not a plan file of this version, or damaged", path);
     ampi_cu_plan_describe(c, &mine);
     if (memcmp(&mine, &f.head, offsetof(ampi_cu_plan_head, count)) != 0)
         return amp_fail(ctx, AMP_ERR_FORMAT,
-            "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
+            "%s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
             "differs)",
-            where, path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library),
-            mine.device, AMPI_ULL(mine.sms));
+            path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library), mine.device,
+            AMPI_ULL(mine.sms));
     for (i = 0; i < f.head.count; i++)
         ampi_cu_plan_adopt(c, &f.plans[i]);
     return AMP_OK;
+}
+extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
+    AMP_VERB(ctx, "amp_cuda_plans_load", ampi_cu_plans_load(ctx, path));
 }
 
 /* ==== >>cuda-table ===================================================================================================
@@ -4886,66 +4699,39 @@ static void ampi_cu_drop(ampi_cuda *c) {
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
-/* By name, in the order of amp_backend; the same order as ampi_cpu_table. */
 static amp_backend ampi_cu_table(const ampi_cuda *c) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
     b.aligned = 1;
     b.name = c->name;
-    b.destroy = ampi_cu_destroy;
-    b.alloc = ampi_cu_alloc;
-    b.release = ampi_cu_release;
-    b.copy = ampi_cu_copy;
+#define AMP_X(entry) b.entry = ampi_cu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
+    b.leave = ampi_cu_leave;
     b.copy_async = ampi_cu_copy_async;
-    b.zero = ampi_cu_zero;
-    b.sync = ampi_cu_sync;
     b.may_wait = ampi_cu_may_wait;
-    b.cast = ampi_cu_cast;
-    b.finite = ampi_cu_finite;
-    b.histogram = ampi_cu_histogram;
-    b.sum_gradients = ampi_cu_sum_gradients;
-    b.conclude = ampi_cu_conclude;
-    b.inspect = ampi_cu_inspect;
-    b.update = ampi_cu_update;
-    b.apply = ampi_cu_apply;
-    b.add = ampi_cu_add;
     b.mirror_create = ampi_cu_mirror_create;
     b.mirror_destroy = ampi_cu_mirror_destroy;
-    b.poll = ampi_cu_poll;
-    b.set_record = ampi_cu_set_record;
-    b.clip = ampi_cu_clip;
-    b.next_scale = ampi_cu_next_scale;
-    b.gemm = ampi_cu_gemm;
-    b.gemm_explain = ampi_cu_gemm_explain;
     b.gemm_tune = ampi_cu_gemm_tune;
-    b.bias_grad = ampi_cu_bias_grad;
-    b.xent = ampi_cu_xent;
     b.capture_id = ampi_cu_capture_id;
-    b.dropout = ampi_cu_dropout;
-    b.quantize = ampi_cu_quantize;
     return b;
 }
 
 /* Before a context exists, a failure can only go to the logger. */
-static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *text) {
+static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
+    char text[160];
+    snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
     if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
 }
-static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, const char *call, const char *name) {
-    char text[160];
-    snprintf(text, sizeof text, "amp_cuda_create: %s: %s", call, name);
-    return ampi_cu_refuse(d, s, text);
-}
 
-/* ---- everything of a context that can fail, in order; what was made is in *c ---- */
+/* ---- everything of a context that can fail, in order; what was made is in *c.
+   tests: tests/cuda_verbs.cpp, tests/test_context.c ---- */
 
 static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, const char *call, cudaError_t e) {
     if (e == cudaSuccess) return AMP_OK;
-    return ampi_cu_refuse_call(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
-}
-static amp_status ampi_cu_attribute(const ampi_cuda *c, const amp_cuda_desc *d, cudaDeviceAttr which, int *out) {
-    return ampi_cu_check(c, d, "cudaDeviceGetAttribute", cudaDeviceGetAttribute(out, which, c->device));
+    return ampi_cu_refuse(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
 }
 static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, const void *kernel) {
     int blocks = 0;
@@ -4970,19 +4756,14 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
-    int threads = 0, major = 0, minor = 0;
-    amp_status s = ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device));
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor);
-    if (s == AMP_OK)
-        s = ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
-    if (s != AMP_OK) return s;
-    c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
-    s = ampi_cu_make_resident(c, d);
-    if (s != AMP_OK) return s;
-    c->arch = 10 * major + minor;
+    int blocks;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device)));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device)));
+    blocks = properties.maxThreadsPerMultiProcessor / AMP_BLOCK;
+    c->blocks_per_sm = blocks > 0 ? blocks : 1;
+    AMPI_TRY(ampi_cu_make_resident(c, d));
+    c->sms = properties.multiProcessorCount;
+    c->arch = 10 * properties.major + properties.minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     return AMP_OK;
@@ -4991,31 +4772,25 @@ static amp_status ampi_cu_make_stream(ampi_cuda *c, const amp_cuda_desc *d) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaStream_t made = NULL;
     cudaError_t e;
-    amp_status s;
     if (c->own_stream) {
-        s = ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-        if (s != AMP_OK) return s;
+        AMPI_TRY(
+            ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking)));
         c->stream = made;
     }
     e = cudaStreamIsCapturing(c->stream, &capture);
     if (e == cudaErrorStreamCaptureImplicit || (e == cudaSuccess && capture != cudaStreamCaptureStatusNone)) {
         (void)cudaGetLastError();
-        return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "amp_cuda_create: desc.stream is being captured");
+        return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "desc.stream is being captured");
     }
     return ampi_cu_check(c, d, "cudaStreamIsCapturing", e);
 }
 static amp_status ampi_cu_make_cublas(ampi_cuda *c, const amp_cuda_desc *d) {
-    amp_status s = AMP_ERR_CUDA;
     cublasStatus_t b;
-    cudaError_t e;
     if (!c->own_cublas) return AMP_OK;
     b = cublasLtCreate(&c->cublas);
     if (b == CUBLAS_STATUS_SUCCESS) return AMP_OK;
     c->cublas = NULL;
-    e = cudaPeekAtLastError();
-    if (b == CUBLAS_STATUS_ALLOC_FAILED) s = AMP_ERR_NO_MEMORY;
-    if (e != cudaSuccess && ampi_cu_kind(e, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    return ampi_cu_refuse_call(d, s, "cublasLtCreate", ampi_cu_cublas_name(b));
+    return ampi_cu_refuse(d, ampi_cu_cublas_kind(c, b), "cublasLtCreate", ampi_cu_cublas_name(b));
 }
 static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
     const char *call = "";
@@ -5039,27 +4814,23 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
     const size_t bytes = sizeof(ampi_cu_scratch);
     const char *call = "";
     void *p = NULL;
-    amp_status s;
     cudaError_t e = ampi_cu_take(c, &p, bytes, &call);
     if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
     c->scratch = (ampi_cu_scratch *)p;
-    s = ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes)));
     c->mirror = (ampi_cu_scratch *)p;
     memset(c->mirror, 0, bytes); /* the ticket starts at 0 */
     c->mirror->scalar[1] = 1.0f;
-    s = ampi_cu_check(
-        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(
+        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
-    amp_status s = ampi_cu_make_device(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_stream(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_cublas(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_workspace(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_scratch(c, d);
-    return s;
+    AMPI_TRY(ampi_cu_make_device(c, d));
+    AMPI_TRY(ampi_cu_make_stream(c, d));
+    AMPI_TRY(ampi_cu_make_cublas(c, d));
+    AMPI_TRY(ampi_cu_make_workspace(c, d));
+    return ampi_cu_make_scratch(c, d);
 }
 
 /* ---- amp_cuda_create: what is wrong with desc, then the parts that cannot fail, then those that can ---- */
@@ -5067,17 +4838,17 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
 static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
     const char *wrong = NULL;
     if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
-        wrong = "amp_cuda_create: desc.flags has an unknown bit";
+        wrong = "desc.flags has an unknown bit";
     else if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
-        wrong = "amp_cuda_create: desc.gemm_flags has an unknown bit";
+        wrong = "desc.gemm_flags has an unknown bit";
     else if (!d->allocator.alloc_fn != !d->allocator.free_fn)
-        wrong = "amp_cuda_create: desc.allocator needs both functions or neither";
+        wrong = "desc.allocator needs both functions or neither";
     else if (!d->host.alloc_fn != !d->host.free_fn)
-        wrong = "amp_cuda_create: desc.host needs both functions or neither";
+        wrong = "desc.host needs both functions or neither";
     else if (d->allocator.alloc_fn && (d->flags & AMP_CUDA_POOL))
-        wrong = "amp_cuda_create: desc.allocator and AMP_CUDA_POOL exclude each other";
+        wrong = "desc.allocator and AMP_CUDA_POOL exclude each other";
     else if (d->workspace && d->workspace_bytes < 512u)
-        wrong = "amp_cuda_create: desc.workspace_bytes is less than 512";
+        wrong = "desc.workspace_bytes is less than 512";
     return wrong ? ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, wrong) : AMP_OK;
 }
 /* Which device desc means; *now: the one that the thread uses. */
@@ -5092,11 +4863,11 @@ static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
     if (e != cudaSuccess || count < 1) {
         const char *why = e == cudaSuccess ? "no device" : cudaGetErrorName(e);
         (void)cudaGetLastError();
-        return ampi_cu_refuse_call(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
+        return ampi_cu_refuse(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
     }
     if (d->device == AMP_NONE) d->device = *now;
     if (d->device < 0 || d->device >= count)
-        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: this machine has no such device");
+        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "desc.device: this machine has no such device");
     return AMP_OK;
 }
 static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
@@ -5149,17 +4920,17 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    s = ampi_cu_check_desc(&d);
-    if (s == AMP_OK) s = ampi_cu_pick_device(&d, &now);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check_desc(&d));
+    AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);
-    if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
+    if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
         amp_backend table = ampi_cu_table(c);
         table.gemm_flags = d.gemm_flags;
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
-        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
+        c->ctx = *out;
+        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);
     return ampi_cu_restore_device(out, &d, now, s);
@@ -5178,14 +4949,11 @@ extern "C" amp_stream amp_cuda_stream(const amp_ctx *ctx) {
 }
 
 extern "C" amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
+    const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     const ampi_cuda *c = ampi_cu_of(ctx);
     if (!out) return AMP_ERR_INVALID_ARG;
-    out->code = 0;
-    out->library = AMP_CUDA_NO_LIBRARY;
-    out->call = "";
-    if (!c) return AMP_ERR_INVALID_ARG;
-    *out = c->error;
-    return AMP_OK;
+    *out = c ? c->error : none;
+    return c ? AMP_OK : AMP_ERR_INVALID_ARG;
 }
 } /* extern "C++" */
 

@@ -67,6 +67,8 @@ static void load_builtin(images *train, images *test) {
     }
 }
 
+#define MOST_BYTES ((size_t)1 << (sizeof(size_t) > 4 ? 33 : 31))
+
 /* An IDX file: 0, 0, type 8 (unsigned byte), number of dimensions; each dimension as a big-endian 32-bit number; the
    bytes. */
 static unsigned char *read_idx(const char *path, unsigned dims, size_t size[3]) {
@@ -86,7 +88,7 @@ static unsigned char *read_idx(const char *path, unsigned dims, size_t size[3]) 
         const unsigned char *b = head + 4 + 4 * i;
         size[i] = (size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | (size_t)b[3];
         if (size[i] == 0) fail("%s: %s", path, i == 0 ? "zero items" : "images with zero pixels");
-        if (size[i] > (size_t)1 << 31 || total > ((size_t)1 << 33) / size[i])
+        if (size[i] > (size_t)1 << 31 || total > MOST_BYTES / size[i])
             fail("%s: its header announces too much data", path);
         total *= size[i];
     }

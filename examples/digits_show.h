@@ -257,7 +257,7 @@ static void draw_weight(const result *r, const struct setting *s, const options 
             "FP16 has no numbers between those marked: what lies between is rounded to the nearest.", &u));
 }
 
-/* The layouts of README's table: bytes per parameter with Adam and 16-bit gradients. */
+/* The layouts of the table in docs/numbers.md: bytes per parameter with Adam and 16-bit gradients. */
 static int layouts(plot_memory_row rows[6]) {
     static const struct {
         const char *name;

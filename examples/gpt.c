@@ -69,6 +69,9 @@ static const gpt_mode modes[MODES] = {
     {"fp8", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 16}, /* BF16; the blocks' products read FP8: docs/fp8.md */
 };
 
+#ifndef CLOCK_PROCESS_CPUTIME_ID /* WebAssembly has none */
+#  define CLOCK_PROCESS_CPUTIME_ID CLOCK_MONOTONIC
+#endif
 static int cpu_time; /* --cpu-time: of the process, all threads, for machines that do something else besides */
 static double seconds(void) {
     struct timespec t;
@@ -684,7 +687,7 @@ int main(int argc, char **argv) {
     if (!o.check && !o.s.vocab) {
         t = read_text(o.data);
         if (t.n / 10 < o.s.context + 2) fail("--data: %s is too short for a context of %d", o.data, (int)o.s.context);
-        if (mkdir(o.out, 0777) && errno != EEXIST) fail("--out: %s: %s", o.out, strerror(errno));
+        if (make_dir(o.out) && errno != EEXIST) fail("--out: %s: %s", o.out, strerror(errno));
         o.s.vocab = t.vocab;
     } else
         t.vocab = o.s.vocab;

@@ -14,6 +14,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _WIN32
+#  include <direct.h>
+#  include <io.h>
+#  define make_dir(path)   _mkdir(path)
+#  define remove_dir(path) _rmdir(path)
+#  define on_terminal()    _isatty(1)
+#  define may_write(path)  (_access(path, 2) == 0)
+#  ifndef S_ISDIR
+#    define S_ISDIR(mode) (((mode) & S_IFMT) == S_IFDIR)
+#  endif
+#else
+#  include <unistd.h>
+#  define make_dir(path)   mkdir(path, 0777)
+#  define remove_dir(path) rmdir(path)
+#  define on_terminal()    isatty(1)
+#  define may_write(path)  (access(path, W_OK) == 0)
+#endif
 
 #ifdef __GNUC__
 #  define PROGRAM_FN static __attribute__((unused)) /* a program need not call them all */

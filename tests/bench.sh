@@ -9,7 +9,8 @@ full=
 [ "${1:-}" != --full ] || full=1
 build=${BUILD:-build} MAKE=${MAKE:-make}
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $*"; }
@@ -38,7 +39,7 @@ while read -r verb calls key; do
 done
 P
 # ---- whole steps on the CPU ----
-if ${RUN_ENV:-} "$build/bench/train" --tiny --out "$work" --peer "sh $work/peer" >"$work/train.log" 2>&1; then ok; else bad "train: $(tail -n 3 "$work/train.log")"; fi
+if ${RUN_ENV:-} "$build/bench/train" --tiny --out "$work" --peer "sh '$work/peer'" >"$work/train.log" 2>&1; then ok; else bad "train: $(tail -n 3 "$work/train.log")"; fi
 clean "$work/train.log" 1
 shape "$work/train.csv"
 for mode in fp32 fp16 bf16; do for model in mlp gpt2; do rows "$work/train.csv" 1 "\"$model $mode\""; done; done
@@ -77,7 +78,7 @@ if [ -z "$full" ]; then # smaller grids: half of the time
     export HCU_SMS
 fi
 if [ -x "$bench" ]; then
-    if host --out "$work" --peer "sh $work/peer" >"$work/gpu.log" 2>&1; then ok; else bad "bench_gpu: $(grep -e '^WRONG' -e HOSTCUDA "$work/gpu.log" | head -n 5; tail -n 1 "$work/gpu.log")"; fi
+    if host --out "$work" --peer "sh '$work/peer'" >"$work/gpu.log" 2>&1; then ok; else bad "bench_gpu: $(grep -e '^WRONG' -e HOSTCUDA "$work/gpu.log" | head -n 5; tail -n 1 "$work/gpu.log")"; fi
     clean "$work/gpu.log" 6
     for part in casts checks act step gemm train; do shape "$work/gpu-$part.csv"; done
     rows "$work/gpu-casts.csv" 24 '"cast .*device copy'

@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.." || exit 2
 top=$PWD full='' debug=1
 [ "${1:-}" != --full ] || { full=1; debug=; }
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT
+own=${BUILD:-build}/builds # of make, which takes no path with spaces, as $work may have
+trap 'rm -rf "$work" "$own"' EXIT
 trap 'exit 130' INT TERM
 MAKE=${MAKE:-make} CC=${CC:-cc} CXX=${CXX:-g++} PYTHON=${PYTHON:-python3}
 export CC CXX
@@ -28,7 +29,7 @@ refused() { # NAME COMMAND...
     if "$@" >"$work/log" 2>&1; then bad "$name"; else ok; fi
 }
 has() { command -v "$1" >/dev/null 2>&1; }
-mk() { MAKEFLAGS='' "$MAKE" -s --no-print-directory BUILD="$work/build" CFLAGS='-O0 -DAMP_NO_SIMD' NVCC= "$@"; }
+mk() { MAKEFLAGS='' "$MAKE" -s --no-print-directory BUILD="$own" CFLAGS='-O0 -DAMP_NO_SIMD' NVCC= "$@"; }
 
 # ---- make install, uninstall, a shared library ----
 root="$work/a folder/root" prefix="/opt/my amp"
@@ -122,7 +123,7 @@ else
     try "make python" mk python PYTHON="$PYTHON" && "$PYTHON" tools/python_bindings.py "$CC" --sizes >"$work/sizes.c" &&
         try "sizes" "$CC" -I. "$work/sizes.c" -o "$work/sizes" && "$work/sizes" >"$work/sizes.txt"
     if "$PYTHON" -c 'import numpy' 2>/dev/null; then
-        PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$work/build/python" "$PYTHON" tests/python_amp.py "$work/sizes.txt" >"$work/log" 2>&1
+        PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python" "$PYTHON" tests/python_amp.py "$work/sizes.txt" >"$work/log" 2>&1
         rc=$?
         grep FAIL "$work/log"
         # shellcheck disable=SC2046 # three words are wanted

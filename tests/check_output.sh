@@ -7,7 +7,8 @@ set -u
 source=$1
 shift
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 awk '/^(#|int |static |typedef |void )/ { exit } sub(/^( \*|\/\/|  ) *> ?/, "") { print }' "$source" >"$work/promised"
 [ -s "$work/promised" ] || { echo "$source: its top comment promises no output (no line ' *   > ...')"; exit 1; }
 "$@" >"$work/printed" 2>&1 </dev/null

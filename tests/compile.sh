@@ -70,6 +70,20 @@ refuses() {
 # flag COMPILER LANGUAGE FLAG: does it know it?
 flag() { echo 'int main(void){return 0;}' >"$tmp/flag.c"; "$1" -x "$2" -Werror "$3" -c "$tmp/flag.c" -o "$tmp/flag.o" >/dev/null 2>&1; }
 
+# What a program may ask of the system's headers before it includes amp.h: each, or nothing.
+asked="-U_POSIX_C_SOURCE -D_POSIX_SOURCE -D_XOPEN_SOURCE -D_GNU_SOURCE -D_DEFAULT_SOURCE -D_FORTIFY_SOURCE=2 -D_FILE_OFFSET_BITS=64"
+for year in 1 2 199309L 199506L 200112L 200809L 202405L; do asked="$asked -D_POSIX_C_SOURCE=$year"; done
+for issue in 500 600 700; do asked="$asked -D_XOPEN_SOURCE=$issue"; done
+# hidden SOURCE COMPILER FLAG...: the implementation needs nothing that headers hide from such a program
+hidden() {
+    source=$1
+    shift
+    for macro in $asked; do
+        # shellcheck disable=SC2086
+        must "$* $macro" "$@" $macro $WARN -O1 -DAMP_NO_SIMD -fsyntax-only "$source"
+    done
+}
+
 c_family() {
     cc=$1
     # shellcheck disable=SC2086
@@ -97,6 +111,7 @@ c_family() {
         flag "$cc" c -Wc++-compat && compat=-Wc++-compat
         looks "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c
     }
+    for std in c99 ${full:+gnu99 c11 c2x}; do hidden ../impl.c "$cc" -std=$std; done
     # C89: one error, and it says what is needed
     mustnot "$cc: C89" 'amp.h: C99' "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o"
     "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o" 2>"$tmp/c89"
@@ -112,14 +127,14 @@ c_family() {
     # the inline conversions, with and without instructions for FP16
     # shellcheck disable=SC2086
     must "$cc: inline conversions" "$cc" -std=c99 -O2 $WARN $lean inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, run" "$tmp/a"
-    if grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
+    if [ "${HIDE:-}" != avx2 ] && grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
         # shellcheck disable=SC2086
         must "$cc: inline conversions, -mf16c" "$cc" -std=c99 -O2 -mf16c $WARN inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, -mf16c, run" "$tmp/a"
     else skip "$cc or this machine has no F16C"; fi
     # a loop over the batch in OpenMP's threads
     if echo 'int main(void) { return 0; }' >"$tmp/omp.c" && "$cc" -fopenmp "$tmp/omp.c" -o "$tmp/a" >/dev/null 2>&1; then
         # shellcheck disable=SC2086
-        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean $linked openmp.c $linked_object -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
+        must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean $linked openmp.c ${linked_object:+"$linked_object"} -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
     else skip "$cc has no OpenMP"; fi
     # 32 bits, where the libraries are there
     echo 'int main(void){return 0;}' >"$tmp/m32.c"
@@ -219,7 +234,13 @@ says() { # CC STATEMENT
     object "$1" -O2 "$tmp/one.c" && none "$2" "n ~ /$speaks/"
 }
 
+hidden_of_mutant() { # a header that forgot one: who asks for all of POSIX sees it, the others do not
+    hidden "$tmp/forgets.c" "$1" -std=c99
+    [ "$failed" -ge 3 ] && [ "$passed" -gt "$failed" ] && passed=0
+}
 self_test() { # CC: symbols, and what all other checks are made of
+    printf '#include <stdio.h>\nint amp_number(FILE *f);\nint amp_number(FILE *f) { return fileno(f); }\n' >"$tmp/forgets.c"
+    refuses hidden_of_mutant "$1"
     if ! have nm; then return; fi
     mutant "$tmp/mutant"
     refuses symbols_of_mutant "$1"
@@ -237,10 +258,24 @@ self_test() { # CC: symbols, and what all other checks are made of
     refuses must "a warning" "$1" -std=c99 $WARN $WARN_C -fsyntax-only "$tmp/warns.c"
 }
 
+# overloads CXX HEADER: each function of the header that ends with a desc takes a reference, too
+overloads() {
+    {
+        echo "#include \"$2\""
+        "$1" -E -P -x c++ -std=c++11 "$2" | tr '\n;' ' \n' |
+            sed -n 's/^.*extern amp_status \(amp_[a-z0-9_]*\)(\(.*const amp_[a-z0-9_]*_desc\) \*[a-z_]*)$/amp_status (*to_\1)(\2 \&) = \1;/p'
+    } >"$tmp/references.cpp"
+    must "$1: an overload of each verb with a desc, at least 20" sh -c "[ \$(grep -c to_ '$tmp/references.cpp') -ge 20 ] && '$1' -std=c++11 -fsyntax-only '$tmp/references.cpp'"
+}
 cxx_family() {
     cxx=$1
+    overloads "$cxx" "$(realpath ../../amp.h)"
+    sed '/^AMPI_REF(amp_step,/d' ../../amp.h >"$tmp/amp.h"
+    refuses overloads "$cxx" "$tmp/amp.h"
     # shellcheck disable=SC2086
     {
+        # g++ defines _GNU_SOURCE by itself
+        for std in ${full:+c++11 gnu++17 c++20}; do hidden ../impl.c "$cxx" -x c++ -std=$std -U_GNU_SOURCE; done
         for std in c++11 ${full:+c++14} c++17 c++20; do
             if ! flag "$cxx" c++ -std=$std; then skip "$cxx has no -std=$std"; continue; fi
             if [ $std = c++17 ]; then runs "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN $lean overloads.cpp

@@ -6,6 +6,7 @@
 #include "../amp.h"
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
+#include "verbs.h"
 
 #include <cublasLt.h>
 #include <cublas_v2.h>
@@ -14,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "called.h"
 #include <unistd.h>
 
 #define STEP 499 /* of the thinned fault loop */
@@ -21,6 +24,7 @@
 static long passed, failed;
 static amp_ctx *ctx; /* the context under test: its last error goes into messages */
 static char last_log[400], last_warning[400];
+T_CALLED const char *t_called;
 
 static int report() {
     printf("%ld passed, %ld failed, 0 skipped\n", passed, failed);
@@ -40,8 +44,10 @@ static int report() {
     } while (0)
 #define WANT(x, status) \
     do { \
+        t_called = NULL; \
         amp_status got_ = (x); \
         CHECK(got_ == (status), "%s -> %d, wanted %d: %s", #x, (int)got_, (int)(status), amp_last_error(ctx)); \
+        CHECK(!got_ || !ctx || t_names_verb(amp_last_error(ctx)), "%s: %s", #x, amp_last_error(ctx)); \
     } while (0)
 #define OK(x) WANT(x, AMP_OK)
 #define TRY(x) \
@@ -350,7 +356,9 @@ static amp_status v_autocast(world *w) { /* begin allocates the first time only 
     amp_status s = amp_autocast_input(w->x, out, AMP_OP_LINEAR, &in[1], 1);
     if (s == AMP_OK) s = amp_autocast_input(w->x, out, AMP_OP_ADD, in, 2);
     if (s == AMP_OK) s = amp_snapshot_take(w->x, &snapshot, NULL, NULL);
+    const char *called = t_called;
     TRY(amp_autocast_end(w->x));
+    t_called = called; /* s is its */
     TRY(s);
     TRY(amp_snapshot_begin(w->x, NULL, &snapshot));
     return amp_autocast_end(w->x);
@@ -447,7 +455,7 @@ static amp_status q_configure(world *w) {
     d.max_scale = 65536.0f;
     return amp_scaler_configure(w->s, &d);
 }
-static char state_file[32] = "/tmp/amp-verbs-XXXXXX";
+static char state_file[512];
 static amp_state_desc state_of(world *w) {
     amp_state_desc a = AMP_ZERO;
     a.params = &w->p;
@@ -537,9 +545,9 @@ static void only_enqueues_first(const char *name) {
     CHECK(product || h + o == 0, "%s, first call: heuristic %ld, object %ld", name, h, o);
 }
 
-static void test_list() { /* no verb of AMP_VERB_LIST is missing in this file */
+static void test_list() { /* no verb of VERB_LIST is missing in this file */
 #define NAME(name, class) #name "(",
-    static const char *const names[] = {AMP_VERB_LIST(NAME)};
+    static const char *const names[] = {VERB_LIST(NAME)};
     static char text[1 << 17];
     FILE *f = fopen(__FILE__, "rb");
     CHECK(f && fread(text, 1, sizeof text - 1, f) > 0, "cannot read %s", __FILE__);
@@ -782,14 +790,14 @@ static void test_plans() {
 
 /* ---- plan files: what is refused, and a plan that is none of this product is made anew ---- */
 
-enum { HEAD = 120, PLAN = 232, MOST = 64 }; /* bytes of struct ampi_cu_plan_head, of ampi_cu_plan; AMPI_CU_PLANS */
+enum { HEAD = 120, PLAN = 480, MOST = 64 }; /* bytes of struct ampi_cu_plan_head, of ampi_cu_plan; AMPI_CU_PLANS */
 enum { LIBRARY = 8, PLAN_BYTES = 16, DEVICE = 24, SMS = 88, WORKSPACE = 96, COUNT = 104, SUM = 112 };
-enum { ALGO = 128, LT = 204, EPILOGUE = 208, COMPUTE = 212, CONVERT = 216, KERNEL = 220 };
+enum { ALGO = 376, LT = 452, EPILOGUE = 456, COMPUTE = 460, CONVERT = 464, KERNEL = 468 };
 typedef struct plan_file {
     size_t bytes;
     unsigned char b[HEAD + (MOST + 1) * PLAN + 8];
 } plan_file;
-static char plans_path[48];
+static char plans_path[520];
 
 static void plans_read(plan_file *f) {
     FILE *file = fopen(plans_path, "rb");
@@ -800,7 +808,8 @@ static void plans_read(plan_file *f) {
     fclose(file);
     CHECK(f->bytes >= HEAD && (f->bytes - HEAD) % PLAN == 0 && f->b[COUNT] == (f->bytes - HEAD) / PLAN,
         "%zu bytes, %d plans: the layout of plan files is another one", f->bytes, f->b[COUNT]);
-    CHECK(f->b[PLAN_BYTES] == PLAN, "a plan has %d bytes", f->b[PLAN_BYTES]);
+    CHECK(f->b[PLAN_BYTES] + 256 * f->b[PLAN_BYTES + 1] == PLAN, "a plan has %d bytes",
+        f->b[PLAN_BYTES] + 256 * f->b[PLAN_BYTES + 1]);
 }
 static void plans_put(plan_file *f, size_t at, uint64_t x, size_t bytes) { /* with a sum that is right */
     ampi_xxh h = ampi_xxh_begin();
@@ -2922,7 +2931,7 @@ static void test_faults(uint32_t flags, int first, int step) {
     }
     hcu_reset();
     hcu_set_mode(HCU_LAZY, 1);
-    CHECK(total >= 5000 / step, "only %ld faults", total);
+    CHECK(total >= 4000 / step, "only %ld faults", total);
     printf("faults, flags %u: %ld injected, from the %d-th on\n", (unsigned)flags, total, first);
 }
 
@@ -2939,6 +2948,8 @@ static int one_failure(world *w, const verb *v, long k, int error, int sticky) {
     hcu_fail_call(NULL, 0, 0, 0);
     if (!hcu_injected()) return 0;
     CHECK(s != AMP_OK || harmless(call), "%s, call %ld: %s fails unseen", v->name, k, call);
+    CHECK(
+        s == AMP_OK || t_names_verb(amp_last_error(w->x)), "%s failed in %s: %s", call, t_called, amp_last_error(w->x));
     OK(amp_cuda_last_error(w->x, &e));
     if (s == AMP_ERR_CUDA || (s == AMP_ERR_DEAD && !sticky)) {
         CHECK(!strcmp(e.call, call) && e.code, "%s: %s failed, told is %s (%d)", v->name, call, e.call, (int)e.code);
@@ -2971,8 +2982,10 @@ static amp_status q_objects(world *w) { /* memory and objects, made and given ba
     world own;
     int live = hcu_leaks(0);
     amp_status s = build(&own, w->x);
+    CHECK(s == AMP_OK || t_names_verb(amp_last_error(w->x)), "%s: %s", t_called, amp_last_error(w->x));
     hcu_fail_call(NULL, 0, 0, 0); /* giving back has no status */
     drop(&own);
+    t_called = NULL; /* what goes wrong there has a sentence of its own */
     CHECK(hcu_leaks(0) == live, "%d objects are left after %s", hcu_leaks(0) - live, hcu_last_injected());
     return s;
 }
@@ -3053,8 +3066,10 @@ int main(int argc, char **argv) {
     int full = argc > 1 && !strcmp(argv[1], "--full"), slice = 1, slices = 1;
     if (full && argc > 3 && sscanf(argv[3], "%d/%d", &slice, &slices) != 2) return 2;
     setvbuf(stdout, NULL, _IOLBF, 0); /* a bug that the runtime finds aborts: show what came before */
+    const char *folder = getenv("TMPDIR");
+    snprintf(state_file, sizeof state_file, "%s/amp-verbs-XXXXXX", folder ? folder : "/tmp");
     int file = mkstemp(state_file);
-    CHECK(file >= 0, "no file in /tmp");
+    CHECK(file >= 0, "no file %s", state_file);
     test_list();
     test_plain_products();
     test_classes();

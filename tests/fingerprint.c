@@ -1486,7 +1486,7 @@ static void op_cases(void) {
     }
     if (start("policy operations: other names")) {
         static const char *const names[] = {"nn.Dense", "F.linear", "torch.matmul", "aten::norm.Scalar", "Tensor.add_",
-            "torch.nn.functional.gelu", "ops.MatMul", "mindspore.ops.Softmax", "__iadd__", "nn.LSTM", "unheard_of", "",
+            "torch.nn.functional.gelu", "ops.MatMul", "mindspore.ops.Softmax", "__iadd__", "LSTM", "unheard_of", "",
             "aten::", "MATMUL", "relu_"};
         size_t i;
         for (i = 0; i < LENGTH(names); i++) {

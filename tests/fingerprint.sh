@@ -117,6 +117,9 @@ awk -F'\t' '
         }
     }' "$out/all.tsv" >"$out/new.txt" 2>"$out/unequal"
 if [ "$mode" = RECORD ]; then
+    for c in $(sed -n '1s/^# contexts: //p' $record 2>/dev/null | tr , ' '); do
+        [ -f "$out/$c.txt" ] || failed "the record has $c, which this machine lacks: it would be lost"
+    done
     sed 's/^/FAILED: not the same on all contexts: /' "$out/unequal"
     unequal=$(wc -l <"$out/unequal")
     cp "$out/new.txt" $record

@@ -65,8 +65,12 @@ table() {
     echo "selftest|$BUILD/selftest $sass|tests/selftest.sh --full"
     echo "style||tests/style.sh"
     echo "headers||tests/headers.sh"
-    echo "readme||tests/readme_snippets.sh README.md docs/recipes.md docs/lesson.md amp.h"
+    echo "readme||tests/readme_snippets.sh"
     echo "torch||tests/torch.sh --full"
+    for target in $(tests/zig.sh --list); do echo "zig-$target||tests/zig.sh $target"; done
+    for place in elsewhere one sixteen loaded again; do echo "place-$place||tests/places.sh $place"; done
+    # `make test` on processors with less than this one (tests/hide)
+    for hidden in avx512 avx2; do echo "without-$hidden||env -u LOG MAKEFLAGS= $MAKE test HIDE=$hidden BUILD=$BUILD/hide-$hidden"; done
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || for a in 75 86 90 120; do echo "sass-$a|for-sass $BUILD/sass/sm_$a.sass|tests/sass.sh $a"; done
         [ -z "${NVDISASM:-}" ] || echo "sass-gpt2|for-sass-gpt2|tests/sass_gpt2.sh 90"

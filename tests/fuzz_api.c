@@ -3,6 +3,7 @@
    bytes of before, and the context a new sentence that begins with the verb's name. Memory is freed with the sizes it
    was asked for; the ledger is 0 and nothing is left at the end. Guards: the checks of every >>front-... section. */
 #include "fuzz.h"
+#include "verbs.h"
 
 #include <stddef.h>
 
@@ -1562,8 +1563,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 
 #ifndef FUZZ_LIBFUZZER
 #  define NAME(name, class_) #name,
-static void missing_verbs(void) { /* of AMP_VERB_LIST: a call is to be written */
-    static const char *const verbs[] = {AMP_VERB_LIST(NAME)};
+static void missing_verbs(void) { /* of VERB_LIST: a call is to be written */
+    static const char *const verbs[] = {VERB_LIST(NAME)};
     size_t i, k;
     for (i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         for (k = 0; k < N_CALLS && strcmp(verbs[i], calls[k].name) != 0; k++) {

@@ -1,7 +1,7 @@
 /* fuzz_state.c - state files that were changed, with the checksums made to fit again: what fuzz.h says.
    A good file of one of several layouts is made, changed as the bytes say (or replaced by them), sealed with the
    checksum of its version, and loaded. A load that is refused leaves every byte as it was and says why; one that is
-   taken gives a state that can be saved, loaded and stepped. A version 2 file that was changed and not sealed is always
+   taken gives a state that can be saved, loaded and stepped. A file that was changed and not sealed is always
    refused, and one that was not changed is taken. Guards: >>front-state. */
 #include "fuzz.h"
 
@@ -189,62 +189,18 @@ static const file *good_file(int layout) {
 
 /* ---- checksums ---- */
 
-#define HEAD   16u /* bytes of the file's head and of a section's, in version 2 */
-#define V1_SUM 8u  /* version 1 has a checksum after each of them */
+#define HEAD 16u /* bytes of the file's head and of a section's */
 
-static uint64_t fnv(uint64_t h, const uint8_t *b, size_t n) { /* version 1's, as >>front-state says */
-    size_t i;
-    for (i = 0; i < n; i += 8)
-        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
-    return h;
-}
 static void put(uint8_t *to, uint64_t x, int bytes) {
     int i;
     for (i = 0; i < bytes; i++)
         to[i] = (uint8_t)(x >> (8 * i));
 }
-static void seal_2(file *f) {
+static void seal(file *f) {
     ampi_xxh h = ampi_xxh_begin();
     if (f->n < HEAD + 8) return;
     ampi_xxh_add(&h, f->b, f->n - 8);
     put(f->b + f->n - 8, ampi_xxh_end(&h), 8);
-}
-static void seal_1(file *f) {
-    uint64_t h, bytes;
-    size_t at, left;
-    if (f->n < HEAD + V1_SUM) return;
-    put(f->b + HEAD, fnv(0xcbf29ce484222325u, f->b, HEAD), 8);
-    for (at = HEAD + V1_SUM; f->n - at >= HEAD + V1_SUM; at += HEAD + V1_SUM + (size_t)bytes) {
-        left = f->n - at - HEAD - V1_SUM;
-        bytes = ampi_get(f->b + at + 8, 8);
-        if (bytes > left) bytes = left;
-        h = fnv(0xcbf29ce484222325u, f->b + at, HEAD);
-        put(f->b + at + HEAD, fnv(h, f->b + at + HEAD + V1_SUM, (size_t)bytes), 8);
-    }
-}
-static int version_of(const file *f) { return f->n < HEAD ? 0 : (int)ampi_get(f->b + 8, 4); }
-static void seal(file *f) {
-    if (version_of(f) == 1)
-        seal_1(f);
-    else
-        seal_2(f);
-}
-/* The same sections as version 1 has them. */
-static void to_version_1(file *f) {
-    static file old;
-    size_t at = HEAD, bytes;
-    memcpy(old.b, f->b, HEAD);
-    old.n = HEAD + V1_SUM;
-    put(old.b + 8, 1, 4);
-    while (f->n - at >= HEAD + 8) {
-        bytes = (size_t)ampi_get(f->b + at + 8, 8);
-        memcpy(old.b + old.n, f->b + at, HEAD);
-        memcpy(old.b + old.n + HEAD + V1_SUM, f->b + at + HEAD, bytes);
-        old.n += HEAD + V1_SUM + bytes;
-        at += HEAD + bytes;
-    }
-    *f = old;
-    seal_1(f);
 }
 
 /* ---- changes ---- */
@@ -252,12 +208,12 @@ static void to_version_1(file *f) {
 #define MAX_SECTIONS 32u
 /* Where the sections begin, and where the last one ends. */
 static size_t sections_of(const file *f, size_t begin[MAX_SECTIONS + 1]) {
-    size_t extra = version_of(f) == 1 ? V1_SUM : 0, tail = extra ? 0 : 8, at = HEAD + extra, n = 0;
-    while (n < MAX_SECTIONS && f->n >= at + HEAD + extra + tail) {
+    size_t at = HEAD, n = 0;
+    while (n < MAX_SECTIONS && f->n >= at + HEAD + 8) {
         uint64_t bytes = ampi_get(f->b + at + 8, 8);
-        if (bytes > f->n - tail - at - HEAD - extra) break;
+        if (bytes > f->n - 8 - at - HEAD) break;
         begin[n++] = at;
-        at += HEAD + extra + (size_t)bytes;
+        at += HEAD + (size_t)bytes;
     }
     begin[n] = at;
     return n;
@@ -315,7 +271,7 @@ static void change_length(file *f) { /* of a section, with as many bytes more or
         if (fuzz_percent(70)) paste(f, begin[i + 1], zeros, by);
     } else {
         put(f->b + begin[i] + 8, ampi_get(f->b + begin[i] + 8, 8) - by, 8);
-        if (fuzz_percent(70) && begin[i + 1] - begin[i] > HEAD + V1_SUM + by) cut(f, begin[i + 1] - by, by);
+        if (fuzz_percent(70) && begin[i + 1] - begin[i] > HEAD + by) cut(f, begin[i + 1] - by, by);
     }
 }
 static void change(file *f) {
@@ -381,13 +337,12 @@ static int make_file(file *f, const file *good) {
         return -1;
     }
     *f = *good;
-    if (fuzz_percent(25)) to_version_1(f);
     for (changes = (int)fuzz_below(4); changes > 0; changes--)
         change(f);
     sealed = fuzz_percent(85);
     if (sealed) seal(f);
     if (f->n == good->n && memcmp(f->b, good->b, f->n) == 0) return 1;
-    return sealed || version_of(f) == 1 ? 0 : -1; /* the checksum of version 1 does not see everything */
+    return sealed ? 0 : -1;
 }
 static void one_file(void) {
     static file f;

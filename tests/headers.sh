@@ -1,8 +1,9 @@
 #!/bin/sh
-# headers.sh - are amp.h and amp_cuda.cuh what src/ gives, and does tools/headers.sh notice when they are not? Last line: the counts.
+# headers.sh - are amp.h and amp_cuda.cuh what src/ gives, do its parts keep to their walls, does tests/verbs.h say what amp.h does, and do the
+# tools notice when not? Last line: the counts.
 set -u
 cd "$(dirname "$0")/.." || exit 2
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -17,10 +18,13 @@ check() { # WHAT COMMAND...
         sed 's/^/    /' "$work/out"
     fi
 }
-refused() { # WHAT WORDS: in a copy, `check` fails and says so
-    if "$work/tools/headers.sh" check >"$work/out" 2>&1 || ! grep -q "$2" "$work/out"; then
+refused() { # WHAT WORDS [COMMAND...]: in a copy, `check` (or COMMAND) fails and says so
+    what=$1 words=$2
+    shift 2
+    [ $# -gt 0 ] || set -- "$work/tools/headers.sh" check
+    if "$@" >"$work/out" 2>&1 || ! grep -q "$words" "$work/out"; then
         failed=$((failed + 1))
-        echo "FAIL self-test: $1"
+        echo "FAIL self-test: $what"
     else
         passed=$((passed + 1))
     fi
@@ -47,5 +51,58 @@ copy
 check 'with #line the compiler names the part' \
     sh -c 'echo "int x = missing;" >>"$0/$1" && "$0/tools/headers.sh" lines && ${CC:-cc} -fsyntax-only -include "$0/amp.h" -x c - </dev/null 2>&1 | grep -q "$1:"' "$work" "$part"
 
-echo "$passed passed, $failed failed, 0 skipped"
+# The verbs with their classes: by tests/verbs.h, those of class host left out; and by amp.h, where the comment before a declaration, or behind
+# it on its line, says "Class: ..." for it and those after it.
+listed() { sed -n 's/^ *X(\(amp_[a-z0-9_]*\), \([a-z_]*\)).*/\1 \2/p' "$1" | grep -v ' host$' | sort; }
+declared() {
+    awk '
+        function class_of(text) {
+            if (!match(text, /Class: +[a-z]+( if| as)?|Class: as [a-z_]+/)) return ""
+            text = substr(text, RSTART + 7, RLENGTH - 7)
+            if (text ~ / if$/) return "enqueue_or_query"
+            if (sub(/^as /, "", text)) return of[text]
+            return text
+        }
+        /^\/\* ==== >>impl/ { exit }
+        /^AMP_API/ { declaration = ""; behind = 1 }
+        behind { declaration = declaration " " $0 }
+        behind && /;/ {
+            match(declaration, /amp_[a-z0-9_]*\(/)
+            name = substr(declaration, RSTART, RLENGTH - 1)
+            sub(/_checked$/, "", name)
+            of[name] = class_of($0) == "" ? class : class_of($0)
+            behind = 0
+        }
+        !behind && /^\/\*/ { comment = "" }
+        !behind { comment = comment " " $0 }
+        !behind && /\*\/$/ { gsub(/  +/, " ", comment); if (class_of(comment) != "") class = class_of(comment) }
+        END { for (name in of) if (of[name] != "host" && of[name] != "") print name, of[name] }' "$1" |
+        grep -v -e '^amp_cpu_create ' -e '^amp_ctx_destroy ' | sort
+}
+same_verbs() { listed "$1" >"$work/listed" && declared amp.h >"$work/declared" && [ -s "$work/declared" ] && diff "$work/listed" "$work/declared"; }
+check 'tests/verbs.h has the verbs and the classes of the comments in amp.h' same_verbs tests/verbs.h
+sed 's/amp_step, enqueue/amp_step, query/' tests/verbs.h >"$work/verbs.h"
+refused 'a verb of another class is accepted' '^< amp_step query' same_verbs "$work/verbs.h"
+sed '/X(amp_clip,/d' tests/verbs.h >"$work/verbs.h"
+refused 'a missing verb is accepted' '^> amp_clip enqueue' same_verbs "$work/verbs.h"
+
+if command -v python3 >/dev/null 2>&1; then
+    walls() { python3 tools/walls.py --check "$@"; }
+    check 'a part uses names of parts above it, and few of them (tools/walls.py)' walls
+    copy
+    mkdir -p "$work/tests"
+    sed 's/^\(crossings *\)[0-9]*/\1 1/' tests/limits.txt >"$work/tests/limits.txt"
+    refused 'more crossings than allowed are accepted' ' crossings, at most 1 ' walls "$work"
+    cp tests/limits.txt "$work/tests"
+    first=$(sed -n 's/^# forward: \([a-z_0-9]*\).*/\1/p' src/order | head -n 1)
+    sed "s/$first//" src/order >"$work/src/order"
+    refused 'a use above the definition is accepted' "^$first is used in " walls "$work"
+    sed 's/^# forward:/& ampi_nobody/' src/order >"$work/src/order"
+    refused 'an exception for nothing is accepted' 'ampi_nobody is used nowhere' walls "$work"
+else
+    skipped=$((skipped + 1))
+    echo 'skipped: the walls between the parts: no python3'
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -9,7 +9,8 @@ program=${1:?PROGRAM} given=$(($# - 1)) mode=${2:-lazy} order=${3:-forward}
 shift
 [ $# -lt 2 ] || shift 2
 out=$(mktemp) || exit 2
-trap 'rm -f "$out"' EXIT INT TERM
+trap 'rm -f "$out" "$out.closed"' EXIT
+trap 'exit 130' INT TERM
 export ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
 wrap=
 case $program in */vg/*) wrap="valgrind -q --error-exitcode=9" ;; esac

@@ -5,7 +5,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 MAKE=${MAKE:-make} CC=${CC:-cc}
 passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
@@ -29,9 +30,9 @@ int main(void) {
     return amp_version() == AMP_VERSION ? 0 : 1;
 }
 C
-flags="-I$work/root/opt/amp/include -lm -pthread"
+flags="-Iroot/opt/amp/include -lm -pthread"
 if command -v pkg-config >/dev/null 2>&1; then
-    export PKG_CONFIG_PATH="$work/root/opt/amp/share/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$work/root"
+    export PKG_CONFIG_PATH="$work/root/opt/amp/share/pkgconfig" PKG_CONFIG_SYSROOT_DIR=root
     flags=$(pkg-config --cflags --libs amp) || bad "pkg-config: $flags"
 else
     echo "skipped: no pkg-config"
@@ -58,9 +59,10 @@ for page in operations products; do
 done
 if ${RUN_ENV:-} "${BUILD:-build}/roofline" H100 --out "$work/roofline.svg" >"$work/log" && cmp "$work/roofline.svg" docs/img/roofline.svg; then ok
 else bad "docs/img/roofline.svg is not what \`make docs\` makes"; fi
-mkdir -p "$work/b/x"
-mk clean BUILD="$work/b"
-if [ -e "$work/b" ]; then bad "clean left $work/b"; else ok; fi
+there=${BUILD:-build}/to-clean # make takes no path with spaces, as $work may have
+mkdir -p "$there/x"
+mk clean BUILD="$there"
+if [ -e "$there" ]; then bad "clean left $there"; else ok; fi
 
 if [ -r bench/bench.mk ]; then
     tests/bench.sh "$@" >"$work/log"

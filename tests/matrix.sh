@@ -17,7 +17,8 @@ packages="gcc g++ clang libclang-rt-dev tcc valgrind musl-tools
 
 # name | compiler | flags | run with ("?x": with x if it does not run by itself) | how much of the suite: all; some: two contexts;
 # no-modes: some, without the tests of the floating-point control word, which these tools do not model; bits: conversions.
-# The rows ordered-*: one training run, the same bits everywhere (docs/ordered.md). NEON is that of qemu.
+# The rows ordered-*: one training run, the same bits everywhere (docs/ordered.md). NEON is that of qemu;
+# x86-64-avx2 has no AVX-512 (`make test HIDE=avx512` is a part of check-full).
 table() {
     cat <<'ROWS'
 gcc-c99|gcc|-std=c99 -O1 $W -pedantic||some
@@ -61,6 +62,8 @@ asan-ubsan-clang|clang|-std=c99 -O1 -g -fsanitize=address,undefined -fno-sanitiz
 tsan|clang|-std=c99 -O1 -g -fsanitize=thread||all
 msan|clang|-std=c99 -O1 -g -fsanitize=memory -fsanitize-memory-track-origins||no-modes
 valgrind|gcc|-std=c99 -O1 -g|valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite|no-modes
+x86-64-avx2|gcc|-std=c99 -O2 -static $W|qemu-x86_64-static -cpu max|some
+x86-64-sse2|gcc|-std=c99 -O2 -static $W|qemu-x86_64-static -cpu qemu64|some
 aarch64|aarch64-linux-gnu-gcc|-std=c99 -O2 -static $W|qemu-aarch64-static|some
 s390x|s390x-linux-gnu-gcc|-std=c99 -O2 -static $W|qemu-s390x-static|some
 i686|i686-linux-gnu-gcc|-std=c99 -O2 -static -msse2 -mfpmath=sse $W|?qemu-i386-static|some
@@ -85,6 +88,7 @@ ordered-s390x|s390x-linux-gnu-gcc|@ordered_row -O2 -static|qemu-s390x-static|
 ordered-i686|i686-linux-gnu-gcc|@ordered_row -O2 -static -msse2 -mfpmath=sse|?qemu-i386-static|
 ordered-musl|musl-gcc|@ordered_row -O2 -static||
 ROWS
+    for target in $(tests/zig.sh --list); do echo "zig-$target|python3|@zig_row $target||"; done
     for arch in $("${NVCC:-nvcc}" --list-gpu-arch 2>/dev/null | sed 's/compute_//'); do
         echo "nvcc-sm_$arch|nvcc|@nvcc_row -std=c++17 -arch=sm_$arch||"
     done
@@ -93,13 +97,14 @@ ROWS
 # shellcheck disable=SC2034 # the table uses it
 W="-Wall -Wextra -Werror"
 cd "$(dirname "$0")/.." || exit 2
+export LC_ALL=C
 out=${BUILD:-build}/matrix
 mkdir -p "$out" || exit 2
 
 # tests ask for absurd amounts of memory on purpose
 export ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
 printf '{\n absurd-sizes\n Memcheck:FishyValue\n malloc(size)\n fun:malloc\n}\n' >"$out/valgrind.supp"
-export VALGRIND_OPTS="--suppressions=$PWD/$out/valgrind.supp"
+export VALGRIND_OPTS="--suppressions=$out/valgrind.supp"
 export WINEDEBUG=-all WINEPREFIX="$PWD/$out/wine"
 PATH=$PATH:/usr/lib/wine # where Debian's wine64 puts the program
 
@@ -297,11 +302,20 @@ SHIM
     say "$name" passed "CUDA $(sed -n 's/^#define CUDART_VERSION *\([0-9]*\).*/\1/p' "$root/include/cuda_runtime_api.h") headers, its ptxas and $clang: sm_70 75 80 86 90; on the host runtime $why"
 }
 
+# Machines and systems that are not here: tests/zig.sh.
+zig_row() {
+    tests/zig.sh "$1" >"$out/$name.log" 2>&1 || { fail "$name" "$(tail -n 1 "$out/$name.log")"; return; }
+    counts=$(tail -n 1 "$out/$name.log")
+    why=$(sed -n "s/^skipped: //p; s/^$1: digits: \(.*\)/\1/p" "$out/$name.log" | head -n 1)
+    [ "${counts%% *}" != 0 ] || { say "$name" skipped "$why"; return; }
+    say "$name" passed "examples and suite compile and link; ${why:-not run}; $counts"
+}
+
 row() { # one line of the table
     IFS='|' read -r name cc flags env much <<LINE
 $1
 LINE
-    program=$PWD/$out/$name.exe
+    program=$out/$name.exe
     [ "$(date +%s)" -lt "$(cat "$out/until")" ] || return
     rm -f "$out/$name.log" "$out/$name.result" "$program"
     have "$cc" || { say "$name" skipped "no $cc"; return; }

@@ -1,5 +1,7 @@
 #!/bin/sh
-# usage: readme_snippets.sh [--look] FILE.md... HEADER.h...    (after --look the commands of the next file are not run)
+# usage: readme_snippets.sh [--look] [FILE.md... HEADER.h... --links FILE.md...]    After --look the commands of the next file are not run; of
+# files after --links only the links are looked at, and none may have a block that runs. Without files: every page of this tree (--look: but
+# for the commands of docs/lesson.md), and README links to each page of docs/ exactly once.
 # Compiles and runs every code block of the files whose fence says so, so that what a reader pastes works:
 #   ```c run          a C program: -std=c99 -pedantic, all warnings are errors
 #   ```cpp run        a C++ program: as C++11 and as C++17
@@ -12,7 +14,7 @@
 # to its closing brace; at most 20 lines, and it says "loss 0.0".
 # A block ```output right after it is what the program prints: "..." stands for any text in a line, or, alone, for any lines. In a file with
 # sh blocks a number in the text between backquotes, as `95.6%`, is one that a block of the same section (##) has printed. Links to files
-# of the tree lead somewhere. Programs run in an empty folder. Uses $CC, $CXX ("" or not installed:
+# and headings of the tree lead somewhere. Programs run in an empty folder. Uses $CC, $CXX ("" or not installed:
 # its blocks are skipped), $RUN_ENV and $IMPL, the object of tests/impl.c: where it is given, a program is looked at as it stands and then
 # built without its #define AMP_IMPLEMENTATION and linked with that object, which takes a tenth of the time. Last line: N passed, N failed, N skipped.
 set -u
@@ -20,27 +22,31 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 CC=${CC:-cc}
 CXX=${CXX-c++}
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+# what stands in a list of words has no path in it, which may have spaces: compilers run in $work
+in_work() { (cd "$work" && "$@"); }
+[ -z "${IMPL:-}" ] || IMPL=$(realpath "$IMPL") || exit 2
+[ -z "${IMPL:-}" ] || ln -s "$IMPL" "$work/impl.o"
 passed=0 failed=0 skipped=0
 warnings="-Wall -Wextra -pedantic -Werror"
 
-# implementation COMPILER STANDARD: the path of an object with amp.h's code, $IMPL or made when it is wanted first
+# implementation COMPILER STANDARD: $work/impl.o, an object with amp.h's code, $IMPL or made when it is wanted first
 implementation() {
-    [ -z "${IMPL:-}" ] || { echo "-x none $IMPL"; return; }
     # shellcheck disable=SC2086
     [ -r "$work/impl.o" ] || echo '#include "amp.h"' | $1 $2 -O1 -DAMP_IMPLEMENTATION -I"$here" -c - -o "$work/impl.o" >&2
-    echo "-x none $work/impl.o"
+    echo "-x none impl.o"
 }
 
 # the program of block's arguments
 build() {
     # shellcheck disable=SC2086
     if [ -n "${IMPL:-}" ] && [ "$2" != linked ]; then
-        $cc $std $warnings -I"$here" -fsyntax-only "$3" &&
+        in_work $cc $std $warnings -I"$here" -fsyntax-only "$3" &&
             sed 's/^ *#define AMP_IMPLEMENTATION.*//' "$3" >"$work/user_text" &&
-            $cc $std -O1 $warnings -I"$here" "$work/user_text" $extra -x none "$IMPL" -o "$work/program" -lm -pthread
+            in_work $cc $std -O1 $warnings -I"$here" user_text $extra -x none "$IMPL" -o program -lm -pthread
     else
-        $cc $std -O1 $warnings -I"$here" "$3" $extra -o "$work/program" -lm -pthread
+        in_work $cc $std -O1 $warnings -I"$here" "$3" $extra -o program -lm -pthread
     fi
 }
 
@@ -68,7 +74,7 @@ $CXX -x c++|-std=c++17" ;;
     echo "$compilers" >"$work/compilers"
     while IFS='|' read -r cc std; do
         extra=
-        [ "$2" != cuda ] || extra=$work/stub.c
+        [ "$2" != cuda ] || extra=stub.c
         [ "$2" != openmp ] || std="$std -fopenmp"
         [ "$2" != linked ] || extra=$(implementation "$cc" "$std")
         # shellcheck disable=SC2086
@@ -189,14 +195,35 @@ numbers() {
     passed=$((passed + 1))
     echo "ok   $1: $looked numbers of the text looked up in what was printed"
 }
+# The names by which links find the headings of page $1.
+headings() {
+    awk '/^```/ { inside = !inside } !inside && /^#+ / { sub(/^#+ /, ""); $0 = tolower($0); gsub(/[^a-z0-9 _-]/, ""); gsub(/ /, "-"); print }' "$1"
+}
 links() {
     folder=$(dirname "$1")
-    grep -o '](\.\{0,1\}[^)#:]*[)#]' "$1" | sed 's/^](//; s/[)#]$//' | sort -u >"$work/links"
-    while read -r to; do
-        [ -z "$to" ] || [ -e "$folder/$to" ] && continue
-        echo "FAIL $1: a link leads to $to, which is not there"
-        failed=$((failed + 1))
+    grep -o ']([^):]*)' "$1" | sed 's/^](//; s/)$//' | sort -u >"$work/links"
+    while read -r link; do
+        to=$folder/${link%%#*}
+        [ "${link%%#*}" ] || to=$1
+        if [ ! -e "$to" ]; then
+            echo "FAIL $1: a link leads to $link, which is not there"
+            failed=$((failed + 1))
+        elif [ "$link" != "${link#*.md#}" ] || [ "$link" != "${link#\#}" ]; then
+            headings "$to" | grep -q -x -F -e "${link#*#}" && continue
+            echo "FAIL $1: a link leads to $link, and no heading has this name"
+            failed=$((failed + 1))
+        fi
     done <"$work/links"
+    passed=$((passed + 1))
+}
+# README.md links to each page of docs/, once.
+contents() {
+    for page in docs/*.md; do
+        n=$(grep -o "](${page}[#)]" README.md | wc -l)
+        [ "$n" != 1 ] || continue
+        echo "FAIL README.md links to $page $n times, not once"
+        failed=$((failed + 1))
+    done
     passed=$((passed + 1))
 }
 
@@ -225,11 +252,24 @@ first_page() {
     esac
 }
 
-look=
+case $* in
+'' | --look)
+    cd "$here" || exit 2
+    set -- README.md docs/faq.md docs/threads.md docs/gpu.md docs/coming-from.md docs/recipes.md "$@" docs/lesson.md amp.h
+    # shellcheck disable=SC2046 # one word per file
+    set -- "$@" --links $(find ./*.md docs examples tests bench -name '*.md' | sed 's|^\./||' | sort | grep -v -x -F "$(printf '%s\n' "$@")")
+    contents
+    ;;
+esac
+look='' only_links=''
 for file in "$@"; do
     case $file in
     --look)
         look=1
+        continue
+        ;;
+    --links)
+        only_links=1
         continue
         ;;
     *.h)
@@ -237,6 +277,13 @@ for file in "$@"; do
         continue
         ;;
     esac
+    if [ -n "$only_links" ]; then
+        links "$file"
+        grep -q -E '^```(c|cpp|sh) run( |$)' "$file" || continue
+        echo "FAIL $file has a block that nobody runs"
+        failed=$((failed + 1))
+        continue
+    fi
     rm -f "$work"/block.* "$work"/section.*
     # every runnable block to block.N.source, block.N.info ("c cuda LINE SECTION") and, if there is one, block.N.output
     awk -v to="$work/block." '

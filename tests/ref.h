@@ -265,9 +265,9 @@ static inline float ref_sqrt(float a) {
 
 /* The unit of the products' bound: Tensor Cores cut off instead of rounding. */
 static inline double ref_eps(const t_run *t) { return ldexp(1.0, t->place->kind == T_KIND_CUDA ? -23 : -24); }
-/* a * b + c, rounded once: the C library's. That of mingw rounds twice; there the sum is first rounded to odd. */
+/* a * b + c, rounded once: the C library's. Where that rounds twice (mingw, zig) the sum is first rounded to odd. */
 static inline float ref_fmaf(float a, float b, float c) {
-#ifdef _WIN32
+#if defined(_WIN32) || defined(REF_OWN_FMAF)
     double p = (double)a * b, s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
     uint64_t u;
     memcpy(&u, &s, sizeof u);

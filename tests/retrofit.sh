@@ -14,6 +14,7 @@ half=${2:-both} # host: what needs no nvcc; nvcc: the rest
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
 build=${BUILD:-$top/build}
 mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 2
+mk() { ${MAKE:-make} -s -C "$top" BUILD="${build#"$top"/}" "$@"; } # with relative names: make takes none with spaces
 CXX=${CXX:-g++}
 NVCC=${NVCC-$(command -v nvcc)}
 CUDA_HOME=${CUDA_HOME-/usr/local/cuda} # empty, as make says it: no CUDA
@@ -119,23 +120,21 @@ train() { # DEVICE: builds are $work/before and $work/after
 if [ "$half" = nvcc ]; then :
 elif command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_api.h" ]; then
     lib=$build/hostcuda/libhostcuda-plain.a
-    [ -r "$lib" ] || ${MAKE:-make} -s -C "$top" BUILD="$build" "$lib" || bad "the host runtime does not build"
+    [ -r "$lib" ] || mk "${lib#"$top"/}" || bad "the host runtime does not build"
     # The two implementations are those of `make test`, already built. --full: each program's own.
-    user='' objects=''
+    user='' cuda_impl=$build/hostcuda/plain/cuda_impl.o impl=${HCU_IMPL:-$build/tests/impl.o}
+    case $impl in /*) ;; *) impl=$top/$impl ;; esac
     if [ -z "$full" ]; then
-        objects="$build/hostcuda/plain/cuda_impl.o ${HCU_IMPL:-$build/tests/impl.o}"
-        # shellcheck disable=SC2086
-        ${MAKE:-make} -s -C "$top" BUILD="$build" $objects || bad "the implementations do not build"
+        mk "${cuda_impl#"$top"/}" "${impl#"$top"/}" || bad "the implementations do not build"
         user=1
     fi
     host() { # SOURCE NAME FLAG...
         source=$1 name=$2
         shift 2
         [ -z "$user" ] || source=$(user_text "$source")
-        # shellcheck disable=SC2086
         quiet "$name: $CXX, host runtime" "$CXX" -std=c++17 -O1 -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
             -isystem "$CUDA_HOME/include" -I"$top/tests/hostcuda" -I"$top" -iquote "$ex" "$@" -x c++ -include hostcuda.h "$source" \
-            -x none "$work/probe.o" $objects "$lib" -lpthread -ldl -lm -o "$work/$name"
+            -x none "$work/probe.o" ${user:+"$cuda_impl"} ${user:+"$impl"} "$lib" -lpthread -ldl -lm -o "$work/$name"
     }
     cat >"$work/probe.c" <<'C'
 #include <stdio.h>
@@ -272,7 +271,7 @@ SH
     if [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok
     else bad "tensor_core --size 64"; cat "$work/log"; fi
     # as a reader runs it
-    on_cpu() { ${MAKE:-make} -s -C "$top" BUILD="$build" run-cuda-on-cpu EXAMPLE="$1"; }
+    on_cpu() { mk run-cuda-on-cpu EXAMPLE="$1"; }
     on_cpu own_optimizer >"$work/log" 2>&1
     if grep -q '^weights and moments equal bit for bit$' "$work/log"; then ok
     else bad "run-cuda-on-cpu"; tail -n 5 "$work/log"; fi
@@ -284,10 +283,10 @@ fi
 # ---- own_optimizer without any CUDA: its first line ----
 if [ "$half" = nvcc ]; then :
 elif command -v "$CXX" >/dev/null 2>&1; then
-    lean=-DAMP_NO_SIMD # a third of the time
-    [ -z "$full" ] || lean=
+    lean='-O0 -DAMP_NO_SIMD' # a fifth of the time
+    [ -z "$full" ] || lean=-O1
     # shellcheck disable=SC2086 # none, or one word
-    quiet "own_optimizer: $CXX alone" "$CXX" -std=c++11 -O1 $lean -Wall -Wextra -Wno-maybe-uninitialized -Werror -I"$top" -x c++ "$ex/own_optimizer.cu" -o "$work/own" -lm -pthread && {
+    quiet "own_optimizer: $CXX alone" "$CXX" -std=c++11 $lean -Wall -Wextra -Wno-maybe-uninitialized -Werror -I"$top" -x c++ "$ex/own_optimizer.cu" -o "$work/own" -lm -pthread && {
         "$work/own" >"$work/log" 2>&1
         sed -n 's/^ \*   > cpu/cpu/p' "$ex/own_optimizer.cu" >"$work/promised"
         if cmp -s "$work/promised" "$work/log"; then ok; else bad "own_optimizer without CUDA prints:"; cat "$work/log"; fi

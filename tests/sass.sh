@@ -2,7 +2,7 @@
 # usage: sass.sh ARCH...            The kernels' machine code, executed without a GPU: the CPU context's bits, and no more instructions
 #                                   per element than tests/expected/sass.txt says (3 % are allowed). Normal and half subnormal data.
 #        sass.sh --fast ARCH...     the same of the code that nvcc makes under --use_fast_math, which must change neither
-#        sass.sh --record ARCH...   writes tests/expected/sass.txt, the tables of bounds in README.md and bench/NOTES.md, and docs/img/roofline.svg
+#        sass.sh --record ARCH...   writes tests/expected/sass.txt, the tables of bounds in docs/numbers.md and bench/NOTES.md, and docs/img/roofline.svg
 # Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass (those of --fast in build/sass/fast), which make builds. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -30,9 +30,9 @@ if [ "${1:-}" = --record ]; then
     awk -F '\t' -v archs=" $* " '!/^#/ && index(archs, " " $1 " ") == 0' "$table" >>"$out" # those of other architectures stay
     cat "$out" >"$table"
     "$build/roofline" H100 --table "$table" --out docs/img/roofline.svg >"$out" || cat "$out"
-    for page in README.md bench/NOTES.md; do
+    for page in docs/numbers.md bench/NOTES.md; do
         main=
-        [ $page != README.md ] || main=--main
+        [ $page != docs/numbers.md ] || main=--main
         # shellcheck disable=SC2086
         "$build/sass/sass" --bounds "$table" $main | block $page counted >"$out" && cat "$out" >$page
     done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: sass_gpt2.sh ARCH    The kernels of a training step of gpt.c in GPT-2's 124M shape, executed as the machine code of sm_ARCH on the
 #                             host runtime: the losses and weights of the C++ source, and a table of launches, instructions and bounds
-#                             (sass_gpt2.c). The table of sm_90 stands in bench/NOTES.md, the launches in README.md.
+#                             (sass_gpt2.c). The table of sm_90 stands in bench/NOTES.md, the launches in docs/gpt.md.
 # Needs what `make for-sass-gpt2` builds. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -46,8 +46,8 @@ if "$build/sass/gpt2" "$arch" tests/expected/sass.txt "$work/one" "$work/two" "$
 else bad "a kernel of the step is not counted"; fi
 cat "$work/table"
 launches=$(tail -n 1 "$work/table" | cut -d' ' -f1)
-if grep -q "A step of it has $launches launches" README.md; then ok
-else bad "README.md does not say that a step has $launches launches"; fi
+if grep -q "A step of it has $launches launches" docs/gpt.md; then ok
+else bad "docs/gpt.md does not say that a step has $launches launches"; fi
 if [ "$arch" = 90 ]; then
     grep '^|' "$work/table" >"$work/rows"
     while read -r row; do

@@ -16,10 +16,13 @@ ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $*"; [ ! -s "$work/log" ] || sed 's/^/    /' "$work/log" | tail -n 12; }
 skip() { skipped=$((skipped + 1)); echo "skipped: $*"; }
 
+mkdir "$work/bin"
+PATH=$work/bin:$PATH # for compilers that are called by name: CC may be several words, and $work may have spaces
 # program FILE: a program with the shell text from stdin
 program() { mkdir -p "$(dirname "$1")"; { echo '#!/bin/sh'; cat; } >"$1"; chmod +x "$1"; }
 # compiler FILE: a compiler whose every program, the file behind -o, does what stdin says
 compiler() {
+    mkdir -p "$(dirname "$1")"
     cat >"$1.program"
     program "$1" <<SH
 case \$1 in --version | -print*) echo "a compiler of the test"; exit 0 ;; esac
@@ -77,11 +80,30 @@ harness() {
 
 # ---- run.sh ----
 part() { BUILD=$work/run tests/run.sh part "$@" && BUILD=$work/run tests/run.sh sum "$1"; }
-floor_part() { # CHECKS [SED]: the part unit, with so many in each file and context, and a change of that
-    awk -v n="$1" '$1 == "unit" { print "echo counts", $2, $3, n }' tests/expected/floor.txt | sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
+# floor_part CHECKS [SED]: the part unit on a processor with SSE2, with so many checks in each file and context, and a change of that
+floor_part() {
+    awk -v n="$1" '$1 == "unit" { sub(/^cpu-vector$/, "cpu-sse2", $2); print "echo counts", $2, $3, n }
+        END { for (i = split("neon avx2 avx512", path, " "); i; i--) print "echo cpu-" path[i] " skipped: none here" }' tests/expected/floor.txt |
+        sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
     part unit 9 "$work/floor"
 }
-many_programs() { echo 'for i in 1 2 3; do sh -c "i=0; while [ \$i -lt 200000 ]; do i=\$((i + 1)); done"; done'; }
+many_programs() { echo 'end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done'; } # for 4 seconds or more
+gone() { # no process has $work/hung in its command line
+    echo "$work/hung" >"$work/pattern"
+    for line in /proc/[0-9]*/cmdline; do tr '\000' ' ' <"$line"; done 2>/dev/null | grep -F -f "$work/pattern" >"$work/log"
+    if [ -s "$work/log" ]; then bad "$name goes on"; else ok; fi
+}
+# floors CHECKS PATH...: what `make floor` writes after a run on a processor with these paths
+floors() {
+    checks=$1
+    shift
+    mkdir -p "$work/floors/tests/expected"
+    cp tests/run.sh "$work/floors/tests"
+    echo '# floors' >"$work/floors/tests/expected/floor.txt"
+    for context in host "$@"; do echo "counts $context step $checks"; done >"$work/floors/unit.log"
+    echo 'counts cuda step 50' >"$work/floors/hostcuda-suite.log"
+    LOG=$work/floors "$work/floors/tests/run.sh" floor && cat "$work/floors/tests/expected/floor.txt"
+}
 driver() {
     counts='1 passed, 0 failed, 0 skipped'
     accepts "run.sh: a right part" part right 9 echo "$counts"
@@ -90,10 +112,19 @@ driver() {
     refuses "run.sh: no counts" part wrong 9 true
     refuses "run.sh: nothing run" part wrong 9 echo "0 passed, 0 failed, 0 skipped"
     refuses "run.sh: exit status 3" part wrong 9 sh -c "echo $counts; exit 3"
-    WALL=1 refuses "run.sh: a part that hangs" part wrong 9 sh -c "echo $counts; sleep 9"
-    refuses "run.sh: a part that is stopped" env BUILD="$work/run" timeout 1 tests/run.sh part wrong 9 sh -c "sleep 2; touch $work/went-on"
-    refuses "run.sh: a part that spins" part wrong 1 sh -c "echo $counts; while :; do :; done"
-    refuses "run.sh: a part of many short programs" part wrong 0 sh -c "$(many_programs); echo $counts"
+    refuses "run.sh: a part that is stopped" env BUILD="$work/run" timeout 1 tests/run.sh part wrong 9 sh -c 'sleep 2; touch "$0"' "$work/went-on"
+    STALL=2 refuses "run.sh: a part that hangs" part wrong 9 sh -c "echo $counts; timeout 99 sh -c 'sleep 99; :' \"\$0\"" "$work/hung"
+    says 'it hangs: no output for 2 s'
+    STALL=2 SPIN=1 refuses "run.sh: a part that spins" part wrong 9 sh -c "echo $counts; timeout 99 sh -c 'while :; do :; done' \"\$0\"" "$work/hung"
+    says 'it hangs: no output for [23] CPU seconds'
+    STALL=4 accepts "run.sh: a part that is slow, and says something" part right 9 sh -c "for i in 1 2 3 4 5; do sleep 1; echo \$i; done; echo $counts"
+    STALL=2 SPIN=9 accepts "run.sh: a part that takes CPU time, and says nothing" part right 0 sh -c "$(many_programs); echo $counts"
+    says 'slow: [1-9][0-9]* CPU seconds, where 0'
+    name="run.sh: what hung"
+    gone
+    refuses "run.sh: all of it is stopped" env BUILD="$work/run" timeout 1 tests/run.sh all \
+        sh -c 'tests/run.sh part wrong 9 timeout 99 sh -c "sleep 99; :" "$0"; touch "$1"' "$work/hung" "$work/went-on"
+    gone
     refuses "run.sh: a stopped part that goes on" test -e "$work/went-on" # by now it would have
     accepts "run.sh: something that may be skipped" part right 9 sh -c "echo skipped: no tool; echo $counts"
     AMP_REQUIRE="other tool" refuses "run.sh: something required is skipped" part wrong 9 sh -c "echo skipped: no tool; echo $counts"
@@ -102,6 +133,17 @@ driver() {
     accepts "run.sh: checks on the floor" floor_part 99999999
     refuses "run.sh: fewer checks than the floor" floor_part 1
     refuses "run.sh: a file of tests that is gone" floor_part 99999999 '/cpu-2 step/d'
+    refuses "run.sh: a file of tests that is gone on one path" floor_part 99999999 '/cpu-sse2 step/d'
+    refuses "run.sh: a path that neither ran nor is skipped" floor_part 99999999 '/cpu-avx512 skipped/d'
+    HIDE=avx512 refuses "run.sh: a path that HIDE hides" floor_part 99999999 's/\(.*cpu-\)sse2\(.*\)/&\n\1avx512\2/; /avx512 skipped/d'
+    says 'cpu-avx512 ran, and HIDE hides it'
+    accepts "run.sh: floors from three paths" floors 100 cpu-sse2 cpu-avx2 cpu-avx512
+    cp "$work/log" "$work/floors.many"
+    accepts "run.sh: floors from one path" floors 100 cpu-neon
+    says '^unit host step 80$' '^unit cpu-vector step 80$' '^hostcuda-suite cuda step 40$'
+    cp "$work/log" "$work/floors.one"
+    accepts "run.sh: the same floors from one path" cmp "$work/floors.one" "$work/floors.many"
+    refuses "run.sh: floors from no path" floors 100 cpu-scalar
 }
 
 # ---- check_output.sh ----
@@ -120,6 +162,7 @@ outputs() {
 # shellcheck disable=SC2059 # the arguments have line ends
 page() { sed "1,60$1" amp.h >"$work/page.h"; IMPL=$impl tests/readme_snippets.sh "$work/page.h"; }
 snippet() { printf "# text\n\n\`\`\`$1\n$2\n\`\`\`\n\n\`\`\`output\n$3\n\`\`\`\n" >"$work/x.md"; CXX='' tests/readme_snippets.sh "$work/x.md"; }
+links() { printf "$1" >"$work/x.md"; tests/readme_snippets.sh --links "$work/x.md"; }
 snippets() {
     impl=$build/tests/impl.o # else each page is compiled with it
     [ -r "$impl" ] || impl=
@@ -138,6 +181,11 @@ snippets() {
     accepts "readme_snippets.sh: a number of the text" snippet 'sh run' 'echo 95.6%%' '95.6%%\n```\nso much: `95.6%%`\n```'
     refuses "readme_snippets.sh: a number that nothing has printed" snippet 'sh run' 'echo 195.6%%' '195.6%%\n```\nso much: `95.6%%`\n```'
     refuses "readme_snippets.sh: a link to nowhere" snippet 'sh run' 'echo 1' '1\n```\n[x](none.md)\n```'
+    accepts "readme_snippets.sh: a link to a heading" snippet 'sh run' 'echo 1' '1\n```\n[x](#a-b_c)\n## A `b_c`!\n```'
+    refuses "readme_snippets.sh: a link to no heading" snippet 'sh run' 'echo 1' '1\n```\n[x](x.md#b_c)\n## A `b_c`!\n```'
+    accepts "readme_snippets.sh: a page of links" links '[x](x.md)\n'
+    refuses "readme_snippets.sh: links to nowhere" links '[x](none.md)\n'
+    refuses "readme_snippets.sh: a block that nobody runs" links '```c run\n```\n'
     accepts "readme_snippets.sh: the first page" page 's/no change//'
     refuses "readme_snippets.sh: a first page that does not learn" page 's/[.]lr = 0[.]1f/.lr = 1e-9f/'
     refuses "readme_snippets.sh: a first page that does not compile" page 's/amp_linear_forward(ctx/amp_linear_forwards(ctx/'
@@ -209,21 +257,21 @@ retrofits() {
 
 # ---- install.sh, in a copy without the benches ----
 install() { # MAKE
-    (cd "$work/inst" && MAKE=$1 CC=$work/cc BUILD=$work/inst/build RUN_ENV='' tests/install.sh)
+    (cd "$work/inst" && MAKE=$1 CC=cc-of-the-test BUILD=build RUN_ENV='' tests/install.sh)
 }
 installs() {
     mkdir -p "$work/inst/tests"
     cp -R Makefile amp.h amp_cuda.cuh amp.pc.in CHANGELOG.md docs "$work/inst/"
     cp tests/install.sh "$work/inst/tests/"
     for page in operations products; do echo 'echo another page' | program "$work/inst/build/$page"; done
-    echo 'echo 9.9.9' | compiler "$work/cc"
+    echo 'echo 9.9.9' | compiler "$work/bin/cc-of-the-test"
     name=install.sh
     run install true
     says 'FAIL install: no include/amp.h' 'FAIL install: no share' 'FAIL amp.pc says another version' 'FAIL CHANGELOG.md has no entry' 'FAIL the first line of amp.h' \
         'FAIL make help does not list test' 'FAIL docs/operations.md' 'FAIL docs/products.md' 'FAIL clean left'
     run install false
     says 'FAIL make install' 'FAIL make help' 'FAIL make clean'
-    echo 'exit 1' | compiler "$work/cc"
+    echo 'exit 1' | compiler "$work/bin/cc-of-the-test"
     run install true
     says 'FAIL a program with the installed files' 'FAIL CHANGELOG.md has no entry'
 }
@@ -315,8 +363,8 @@ fingerprint() { # MODE LINES...: what the program says
     shift
     {
         for line; do printf "echo %s | tr ' ' '\\t'\n" "$line"; done
-    } | compiler "$work/cc"
-    MAKE=true CC=$work/cc CXX=no-compiler BUILD=$work/finger/build "$work/finger/tests/fingerprint.sh" "$mode"
+    } | compiler "$work/bin/cc-of-the-test"
+    MAKE=true CC=cc-of-the-test CXX=no-compiler BUILD=build "$work/finger/tests/fingerprint.sh" "$mode"
 }
 fingerprints() {
     record=$work/finger/tests/expected/fingerprint.txt changes=$work/finger/tests/expected/fingerprint_changes.txt
@@ -325,6 +373,9 @@ fingerprints() {
     refuses "fingerprint.sh: no record" fingerprint CHECK 'a 00' 'b 11'
     refuses "fingerprint.sh: a record of contexts that disagree" fingerprint RECORD 'a 00' 'b $2'
     accepts "fingerprint.sh: a record" fingerprint RECORD 'a 00' 'b 11' 'product $2'
+    sed -i.whole '1s/$/,cuda/' "$record"
+    refuses "fingerprint.sh: a record that loses a context" fingerprint RECORD 'a 00' 'b 11' 'product $2'
+    mv "$record.whole" "$record"
     accepts "fingerprint.sh: the same" fingerprint CHECK 'a 00' 'b 11' 'product $2'
     refuses "fingerprint.sh: a different hash" fingerprint CHECK 'a 00' 'b 12' 'product $2'
     refuses "fingerprint.sh: a different hash of a product" fingerprint CHECK 'a 00' 'b 11' 'product 11'

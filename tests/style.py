@@ -1,7 +1,7 @@
 """style.py CHECK LIMITS FILE... - the checks of tests/style.sh that need to know what is a comment and what is a string.
 
 LIMITS is limits.txt. Prints a line "FILE:LINE: what is wrong" for each violation and last "value: N", the worst that was found. Checks:
-  width, fenced, ternaries, statements, tokens, public-lines, public-functions, backend-functions, function-lines, complexity, functions
+  width, page-width, fenced, ternaries, statements, tokens, public-lines, public-functions, backend-functions, function-lines, complexity, functions
   (the last: lizard must see every function that a simple look at the text sees, or its two limits mean nothing)."""
 import csv
 import os
@@ -29,6 +29,16 @@ def by_line(value_of, what):
     return check
 
 
+def check_width(path, limit):
+    """Of many files: without a look at what is code in them."""
+    worst = 0
+    for i, line in enumerate(read(path).split('\n')):
+        worst = max(worst, len(line))
+        if len(line) > limit:
+            print('%s:%d: %d characters, at most %g' % (path, i + 1, len(line), limit))
+    return worst
+
+
 def statements_of(s, i):
     """One-line functions in a fence may have several statements."""
     whole_function = re.match(r'\S.*\{.*\}\s*$', s.code[i])
@@ -51,6 +61,19 @@ def check_tokens(path, limit):
         for i in worst:
             print('%s:%d: %d tokens, among the ten fullest lines' % (path, i + 1, s.tokens[i]))
     return s.tokens_per_line()
+
+
+def check_page_width(path, limit):
+    """Of README.md and CHANGELOG.md every line; of other pages the text: not tables, pictures and code."""
+    whole, code, worst = os.path.basename(path) in ('README.md', 'CHANGELOG.md'), False, 0
+    for i, line in enumerate(read(path).split('\n')):
+        code ^= line.startswith('```')
+        if not whole and (code or line.startswith(('|', '!', '    '))):
+            continue
+        worst = max(worst, len(line))
+        if len(line) > limit:
+            print('%s:%d: %d characters, at most %g' % (path, i + 1, len(line), limit))
+    return worst
 
 
 def banner_line(path):
@@ -153,7 +176,8 @@ def check_functions(path, _):
 
 
 CHECKS = {
-    'width': by_line(lambda s, i: len(s.lines[i]), 'characters'),
+    'width': check_width,
+    'page-width': check_page_width,
     'ternaries': by_line(lambda s, i: s.code[i].count('?'), 'ternaries'),
     'statements': by_line(statements_of, 'statements'),
     'fenced': check_fenced,

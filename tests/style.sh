@@ -107,9 +107,10 @@ list_sources() {
 
 check_all() {
     list_sources
-    for file in amp.h amp_cuda.cuh; do lines $file; done
+    for file in amp.h amp_cuda.cuh README.md CHANGELOG.md; do lines $file; done
     # shellcheck disable=SC2046 # one word per file
     text width $(cat "$work/sources")
+    text page-width README.md CHANGELOG.md docs/*.md
     # shellcheck disable=SC2046
     text fenced $(cat "$work/sources")
     for name in public-lines public-functions backend-functions tokens; do text "$name" amp.h; done
@@ -131,7 +132,7 @@ check_all() {
 # ---- self-test: a tree that breaks each limit must fail each check, and the same tree without the faults must pass ----
 many() { awk -v n="$2" -v text="$1" 'BEGIN { for (i = 0; i < n; i++) { s = text; gsub(/@/, i, s); print s } }'; }
 good_tree() { # FOLDER
-    mkdir -p "$1/tests" && cp "$here/../.clang-format" "$1/"
+    mkdir -p "$1/tests" "$1/docs" && cp "$here/../.clang-format" "$1/"
     cat >"$1/amp.h" <<'C'
 AMP_API int amp_public(int x);
 /* ==== >>backend ======== */
@@ -144,6 +145,8 @@ AMP_API int amp_public(int x) {
 }
 C
     printf '__global__ static void kernel(int *p) {\n    *p = 1;\n}\n' >"$1/amp_cuda.cuh"
+    for page in README CHANGELOG; do echo "# $page" >"$1/$page.md"; done
+    printf '| %0*d |\n' "$(limit page-width)" 0 >"$1/docs/table.md"
     clang_format=$(tool clang-format "${CLANG_FORMAT:-}" clang-format "$venv/clang-format")
     [ -z "$clang_format" ] || "$clang_format" -i "$1"/amp*
 }
@@ -155,6 +158,8 @@ bad_tree() { # FOLDER
         many 'AMP_API int amp_b@(void);' "$(($(limit backend-functions) + 1))"
         many '/* @ */' "$(limit lines amp.h)"
     } >"$1/new" && mv "$1/new" "$1/amp.h"
+    for page in README CHANGELOG; do many @ "$(limit lines $page.md)" >>"$1/$page.md"; done
+    printf 'x %0*d\n' "$(limit page-width)" 0 >>"$1/docs/table.md"
     for file in amp.h amp_cuda.cuh; do
         {
             many '/* @ */' "$(limit lines $file)"
@@ -181,7 +186,7 @@ self_test() {
     if "$here/style.sh" "$work/good" >"$work/good.log" 2>&1; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL self-test: a right tree is refused"; cat "$work/good.log"; fi
     bad_tree "$work/bad"
     "$here/style.sh" "$work/bad" >"$work/bad.log" 2>&1 && { failed=$((failed + 1)); echo "FAIL self-test: a wrong tree is accepted"; }
-    for check in width: fenced: "public-lines " "public-functions " "backend-functions " "tokens "; do refused "$check"; done
+    for check in "lines README.md" "lines CHANGELOG.md" page-width: width: fenced: "public-lines " "public-functions " "backend-functions " "tokens "; do refused "$check"; done
     for file in amp.h amp_cuda.cuh; do
         for check in lines ternaries statements; do refused "$check $file"; done
         [ -z "$LIZARD" ] || for check in function-lines complexity functions; do refused "$check $file"; done

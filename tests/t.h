@@ -10,6 +10,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "called.h"
 
 typedef enum t_kind { T_KIND_HOST, T_KIND_CPU, T_KIND_CUDA } t_kind;
 
@@ -91,11 +94,13 @@ int t_check_status(
 #define CHECK_OK(call)  t_check_status(t, call, AMP_OK, NULL, #call, __FILE__, __LINE__)
 
 /* Within tol of each other; NaN equals NaN only, Inf equals Inf only. */
-#define CHECK_NEAR(a, b, tol)             t_check_near(t, a, b, tol, #a, #b, __FILE__, __LINE__)
+#define CHECK_NEAR(a, b, tol)          t_check_near(t, a, b, tol, #a, #b, __FILE__, __LINE__)
 /* The bits of n elements of size 1, 2, 4 or 8. */
-#define CHECK_BITS(got, want, n, size)    t_check_bits(t, got, want, n, size, #got, __FILE__, __LINE__)
-/* The status, and that amp_last_error(t->ctx) names each of the words (separated by blanks; a|b: one of them). */
-#define CHECK_STATUS(call, status, words) t_check_status(t, call, status, words, #call, __FILE__, __LINE__)
+#define CHECK_BITS(got, want, n, size) t_check_bits(t, got, want, n, size, #got, __FILE__, __LINE__)
+/* The status, and that amp_last_error(t->ctx) begins with the verb and names each of the words (separated by blanks;
+   a|b: one of them). */
+#define CHECK_STATUS(call, status, words) \
+    (t_called = NULL, t_check_status(t, call, status, words, #call, __FILE__, __LINE__))
 
 /* What is being tried now: printed with a failure. */
 void t_note(t_run *t, const char *format, ...) T_PRINTF(2, 3);

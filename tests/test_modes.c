@@ -1,10 +1,11 @@
 /* test_modes.c - the same bits under flush-to-zero, denormals-are-zero and every rounding mode, with exceptions
-   unmasked, and the control word left as it was found: every verb of AMP_VERB_LIST, counted, so that a new one is
+   unmasked, and the control word left as it was found: every verb of VERB_LIST, counted, so that a new one is
    missed. Also for the scalar functions, which promise it without any set-up.  Guards: >>numerics.  x86 only. */
 #if !defined(_GNU_SOURCE)
 #  define _GNU_SOURCE /* ucontext_t with the floating-point state */
 #endif
 #include "set.h"
+#include "verbs.h"
 
 #if defined(__SSE2__) && defined(__linux__)
 
@@ -78,7 +79,7 @@ static void check_call(t_run *t, amp_status got, uint32_t after, uint32_t mode, 
     } while (0)
 
 #  define VERB_NAME(name, class) #name,
-static const char *const verbs[] = {AMP_VERB_LIST(VERB_NAME)};
+static const char *const verbs[] = {VERB_LIST(VERB_NAME)};
 #  define N_VERBS (sizeof verbs / sizeof verbs[0])
 
 typedef struct visit { /* every verb once or more, in one mode */

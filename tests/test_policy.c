@@ -186,15 +186,13 @@ static void policy_names(t_run *t) {
         amp_op op;
     } good[] = {{"F.linear", AMP_OP_LINEAR}, {"torch.matmul", AMP_OP_MATMUL},
         {"torch.nn.functional.softmax", AMP_OP_SOFTMAX}, {"aten::norm.Scalar", AMP_OP_NORM},
-        {"aten::pow.Tensor_Tensor", AMP_OP_POW}, {"Tensor.cpu", AMP_OP_CPU}, {"torch.nn.Linear", AMP_OP_LINEAR},
-        {"torch.linalg.inv", AMP_OP_LINALG_INV}, {"torch.fft.rfft2", AMP_OP_FFT_RFFT2}, {"ops.MatMul", AMP_OP_MATMUL},
-        {"mindspore.nn.Dense", AMP_OP_LINEAR}, {"layer_norm", AMP_OP_LAYER_NORM},
-        {"torch.ops.aten.sum.dim_IntList", AMP_OP_SUM}, {"nn.functional.gelu", AMP_OP_GELU},
-        {"nn.Dense", AMP_OP_LINEAR}, {"mindspore.ops.ReLU", AMP_OP_RELU}, {"torch.nn.Conv2d", AMP_OP_CONV2D},
-        {"mindspore.nn.Conv2dTranspose", AMP_OP_CONV_TRANSPOSE2D}, {"Tensor.__matmul__", AMP_OP_MATMUL},
-        {"Tensor.__rsub__", AMP_OP_SUB}, {"torch.Tensor.add_", AMP_OP_ADD}, {"torch.exp_", AMP_OP_EXP},
-        {"aten::add_.Tensor", AMP_OP_ADD}, {"torch.nn.NLLLoss", AMP_OP_NLL_LOSS}, {"torch.nn.L1Loss", AMP_OP_L1_LOSS},
-        {"torch.nn.MultiLabelSoftMarginLoss", AMP_OP_MULTILABEL_SOFT_MARGIN_LOSS},
+        {"aten::pow.Tensor_Tensor", AMP_OP_POW}, {"Tensor.cpu", AMP_OP_CPU}, {"torch.linalg.inv", AMP_OP_LINALG_INV},
+        {"torch.fft.rfft2", AMP_OP_FFT_RFFT2}, {"ops.MatMul", AMP_OP_MATMUL}, {"mindspore.nn.Dense", AMP_OP_LINEAR},
+        {"layer_norm", AMP_OP_LAYER_NORM}, {"torch.ops.aten.sum.dim_IntList", AMP_OP_SUM},
+        {"nn.functional.gelu", AMP_OP_GELU}, {"nn.Dense", AMP_OP_LINEAR}, {"mindspore.ops.ReLU", AMP_OP_RELU},
+        {"torch.nn.Conv2d", AMP_OP_CONV2D}, {"mindspore.nn.Conv2dTranspose", AMP_OP_CONV_TRANSPOSE2D},
+        {"Tensor.__matmul__", AMP_OP_MATMUL}, {"Tensor.__rsub__", AMP_OP_SUB}, {"torch.Tensor.add_", AMP_OP_ADD},
+        {"torch.exp_", AMP_OP_EXP}, {"aten::add_.Tensor", AMP_OP_ADD},
         {"mindspore.mint.nn.functional.linear", AMP_OP_LINEAR}, {"mint.matmul", AMP_OP_MATMUL},
         {"P.BatchMatMul", AMP_OP_BMM}, {"mindspore.ops.operations.Conv2D", AMP_OP_CONV2D},
         {"F.scaled_dot_product_attention", AMP_OP_SCALED_DOT_PRODUCT_ATTENTION},
@@ -202,6 +200,7 @@ static void policy_names(t_run *t) {
         {"torch.nn.RNNCell", AMP_OP_RNN_TANH_CELL}};
     static const char *const bad[] = {"", "matmul2", "Matmul", "matmul ", "torch.", "F.", "nn.", "aten::", "conv",
         "linalg.", "norm.Scalar", "tensor.cpu", "none", "_", "exp__", "__matmul", "torch.nn.Conv2", "P.", "sub_ ",
+        "torch.nn.Linear" /* no system lists it by this name */,
         "a_name_that_is_far_longer_than_any_name_of_an_operation_could_be_in_any_of_these_systems"};
     size_t i;
     uint32_t op;

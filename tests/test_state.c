@@ -760,23 +760,10 @@ static void xxh64(t_run *t) { /* published values, and pieces of any size */
     }
 }
 
-/* The checksum of version 1: over little-endian 64-bit words, the last one padded with zeros. */
-static uint64_t fnv(const unsigned char *b, size_t n) {
-    uint64_t h = 0xcbf29ce484222325u, w;
-    size_t i, k;
-    for (i = 0; i < n; i += 8) {
-        for (w = 0, k = 0; k < 8 && i + k < n; k++)
-            w |= (uint64_t)b[i + k] << (8 * k);
-        h = (h ^ w) * 0x100000001b3u;
-    }
-    return h;
-}
-
 /* A file made by hand, byte by byte. */
 typedef struct hand {
     unsigned char b[1024];
     size_t n, section, scaler; /* bytes; where the last section begins, and the scaler's */
-    int version;
 } hand;
 static void put(hand *h, uint64_t x, int bytes) {
     for (; bytes--; x >>= 8)
@@ -797,46 +784,27 @@ static void open_section(hand *h, const char *tag, uint64_t index) {
     put_bytes(h, tag, 4);
     put(h, index, 4);
     put(h, 0, 8);
-    if (h->version == 1) put(h, 0, 8);
 }
-static size_t head_bytes(const hand *h) { return h->version == 1 ? 24 : 16; }
-static void sum_section(hand *h, size_t at) { /* with the size that its head says */
-    size_t n = (size_t)word(h->b + at + 8, 8);
-    unsigned char b[512];
-    if (h->version != 1) return;
-    memcpy(b, h->b + at, 16);
-    memcpy(b + 16, h->b + at + 24, n);
-    put_at(h, at + 16, fnv(b, 16 + n), 8);
-}
-static void close_section(hand *h) {
-    put_at(h, h->section + 8, h->n - h->section - head_bytes(h), 8);
-    sum_section(h, h->section);
-}
-static void head(hand *h, int version, uint64_t sections) {
+static void close_section(hand *h) { put_at(h, h->section + 8, h->n - h->section - 16, 8); }
+static void head(hand *h, uint64_t sections) {
     memset(h, 0, sizeof *h);
-    h->version = version;
     put_bytes(h, "AMPSTATE", 8);
-    put(h, (uint64_t)version, 4);
+    put(h, 2, 4); /* the version */
     put(h, sections, 4);
-    if (version == 1) put(h, fnv(h->b, 16), 8);
-}
-static void set_sections(hand *h, uint64_t n) {
-    put_at(h, 12, n, 4);
-    if (h->version == 1) put_at(h, 16, fnv(h->b, 16), 8);
 }
 static void seal_and_spit(hand *h, const char *path) { /* h itself stays open */
     size_t n = h->n;
-    if (h->version != 1) put(h, seal(h->b, h->n), 8);
+    put(h, seal(h->b, h->n), 8);
     spit(path, h->b, h->n);
     h->n = n;
 }
 
 /* A set of two weights after two steps, a new scaler with the default rule, and three user bytes. */
-static void golden_bytes(hand *h, int version) {
+static void golden_bytes(hand *h) {
     static const uint64_t scaler[14] = {0x47800000, 0x40000000, 0x3f000000, 0x3f800000, 0x7f7fffff, 2000, 0, 1, 1, 0, 0,
         10, 0, 0}; /* scale, factors, floor, ceiling; interval, tracker, hysteresis, its tracker; mode, no_check, ... */
     int i;
-    head(h, version, 4);
+    head(h, 4);
     open_section(h, "SET ", 0);
     put(h, 1, 4);
     put(h, 0, 4);
@@ -925,7 +893,7 @@ static void golden_file(t_run *t) {
     golden g;
     hand h;
     size_t n;
-    golden_bytes(&h, 2);
+    golden_bytes(&h);
     golden_new(t, t->ctx, &g);
     golden_steps(t, &g, 2);
     CHECK_OK(amp_state_save(t->ctx, path, &g.st));
@@ -940,41 +908,6 @@ static void golden_file(t_run *t) {
     golden_loads(t, &g, path);
     golden_free(&g);
 }
-static void count_warnings(amp_log_level level, amp_status status, const char *text, void *user) {
-    (void)status;
-    if (level == AMP_LOG_WARNING && strstr(text, "version 1")) ++*(int *)user;
-}
-static void golden_file_1(t_run *t) { /* of version 1: still read, with a word about it */
-    const char *path = t_file("golden1.state");
-    amp_ctx *keep = t->ctx, *c = NULL;
-    amp_logger logger;
-    int warnings = 0;
-    size_t i;
-    golden g;
-    hand h;
-    logger.fn = count_warnings;
-    logger.user = &warnings;
-    if (!CHECK_OK(t_create(t->place, &c, NULL, &logger))) return;
-    t->ctx = c;
-    golden_bytes(&h, 1);
-    golden_new(t, c, &g);
-    seal_and_spit(&h, path);
-    golden_loads(t, &g, path);
-    CHECK_EQ(warnings, 1);
-    t_note(t, "its checksums are looked at");
-    for (i = 0; i < h.n; i++) {
-        h.b[i] ^= 0x10;
-        seal_and_spit(&h, path);
-        CHECK_STATUS(amp_state_load(c, path, &g.st), AMP_ERR_FORMAT, "amp_state_load");
-        h.b[i] ^= 0x10;
-        spit(path, h.b, i);
-        CHECK_STATUS(amp_state_load(c, path, &g.st), AMP_ERR_FORMAT, "amp_state_load truncated|version|header");
-    }
-    CHECK_EQ(warnings, 1);
-    golden_free(&g);
-    t->ctx = keep;
-    amp_ctx_destroy(c);
-}
 /* Every checksum is right, so each sentence must say what is wrong. */
 static void wrong(t_run *t, golden *g, const char *path, const char *words) {
     CHECK_STATUS(amp_state_load(t->ctx, path, &g->st), AMP_ERR_FORMAT, words);
@@ -984,61 +917,56 @@ static void sealed_but_wrong(t_run *t) {
     static const uint64_t bad[6] = {0x7fc00000, 0x7f800000, 0, 0x80000000, 0xbf800000, 1};
     const char *path = t_file("sealed.state");
     size_t i;
-    int version;
+    size_t user;
     golden g;
     hand h;
     golden_new(t, t->ctx, &g);
-    for (version = 1; version <= 2; version++) {
-        size_t user;
-        t_note(t, "version %d: a section that stands there twice is refused, and one that is missing", version);
-        golden_bytes(&h, version);
-        user = h.section;
-        put_bytes(&h, h.b + user, h.n - user);
-        set_sections(&h, 5);
+    t_note(t, "a section that stands there twice is refused, and one that is missing");
+    golden_bytes(&h);
+    user = h.section;
+    put_bytes(&h, h.b + user, h.n - user);
+    put_at(&h, 12, 5, 4);
+    seal_and_spit(&h, path);
+    wrong(t, &g, path, "amp_state_load duplicated");
+    h.n = user;
+    put_at(&h, 12, 3, 4);
+    seal_and_spit(&h, path);
+    wrong(t, &g, path, "amp_state_load missing");
+    t_note(t, "a section that nobody knows is refused by name");
+    golden_bytes(&h);
+    memcpy(h.b + user, "NEXT", 4);
+    close_section(&h);
+    seal_and_spit(&h, path);
+    wrong(t, &g, path, "amp_state_load NEXT");
+    t_note(t, "something after the last section");
+    golden_bytes(&h);
+    put(&h, seal(h.b, h.n), 8);
+    put(&h, 7, 8);
+    seal_and_spit(&h, path);
+    wrong(t, &g, path, "amp_state_load trailing");
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        t_note(t, "a scale of bits %llx", (unsigned long long)bad[i]);
+        golden_bytes(&h);
+        put_at(&h, h.scaler + 16, bad[i], 4);
         seal_and_spit(&h, path);
-        wrong(t, &g, path, "amp_state_load duplicated");
-        h.n = user;
-        set_sections(&h, 3);
-        seal_and_spit(&h, path);
-        wrong(t, &g, path, "amp_state_load missing");
-        t_note(t, "version %d: a section that nobody knows is refused by name", version);
-        golden_bytes(&h, version);
-        memcpy(h.b + user, "NEXT", 4);
-        close_section(&h);
-        seal_and_spit(&h, path);
-        wrong(t, &g, path, "amp_state_load NEXT");
-        t_note(t, "version %d: something after the last section", version);
-        golden_bytes(&h, version);
-        if (version == 2) put(&h, seal(h.b, h.n), 8);
-        put(&h, 7, 8);
-        seal_and_spit(&h, path);
-        wrong(t, &g, path, "amp_state_load trailing");
-        for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-            t_note(t, "version %d: a scale of bits %llx", version, (unsigned long long)bad[i]);
-            golden_bytes(&h, version);
-            put_at(&h, h.scaler + head_bytes(&h), bad[i], 4);
-            sum_section(&h, h.scaler);
-            seal_and_spit(&h, path);
-            wrong(t, &g, path, "amp_state_load scale");
-        }
-        t_note(t, "version %d, S15: the state of a scaler that was off", version);
-        golden_bytes(&h, version);
-        put_at(&h, h.scaler + head_bytes(&h) + 36, AMP_SCALER_OFF, 4);
-        sum_section(&h, h.scaler);
-        seal_and_spit(&h, path);
-        wrong(t, &g, path, "amp_state_load off");
+        wrong(t, &g, path, "amp_state_load scale");
     }
+    t_note(t, "S15: the state of a scaler that was off");
+    golden_bytes(&h);
+    put_at(&h, h.scaler + 16 + 36, AMP_SCALER_OFF, 4);
+    seal_and_spit(&h, path);
+    wrong(t, &g, path, "amp_state_load off");
     t_note(t, "a version of the future is refused");
-    golden_bytes(&h, 2);
+    golden_bytes(&h);
     put_at(&h, 8, 3, 4);
     seal_and_spit(&h, path);
     wrong(t, &g, path, "amp_state_load version 3");
-    t_note(t, "as is one that never was, and what is no state");
-    golden_bytes(&h, 2);
-    put_at(&h, 8, 0, 4);
+    t_note(t, "as is the one before the first release, and what is no state");
+    golden_bytes(&h);
+    put_at(&h, 8, 1, 4);
     seal_and_spit(&h, path);
-    wrong(t, &g, path, "amp_state_load version 0");
-    golden_bytes(&h, 2);
+    wrong(t, &g, path, "amp_state_load version 1");
+    golden_bytes(&h);
     h.b[7] = 'F';
     seal_and_spit(&h, path);
     CHECK_STATUS(amp_state_load(t->ctx, path, &g.st), AMP_ERR_FORMAT, "amp_state_load not amp state");
@@ -1135,6 +1063,6 @@ const t_test t_suite_state[] = {{"state.round_trip", round_trip, T_ALL},
     {"state.random_damage", random_damage, T_ALL}, {"state.does_not_fit", does_not_fit, T_ALL},
     {"state.file_errors", file_errors, T_ALL}, {"state.in_the_middle", in_the_middle, T_ALL},
     {"state.a_load_begins_anew", a_load_begins_anew, T_ALL}, {"state.xxh64", xxh64, T_HOST},
-    {"state.golden_file", golden_file, T_ALL}, {"state.golden_file_1", golden_file_1, T_ALL},
-    {"state.sealed_but_wrong", sealed_but_wrong, T_ALL}, {"state.unreadable", unreadable, T_ALL},
-    {"state.even_flips", even_flips, T_ALL}, {"state.exchanged_sections", exchanged_sections, T_ALL}, {NULL, NULL, 0}};
+    {"state.golden_file", golden_file, T_ALL}, {"state.sealed_but_wrong", sealed_but_wrong, T_ALL},
+    {"state.unreadable", unreadable, T_ALL}, {"state.even_flips", even_flips, T_ALL},
+    {"state.exchanged_sections", exchanged_sections, T_ALL}, {NULL, NULL, 0}};

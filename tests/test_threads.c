@@ -3,6 +3,7 @@
    context as in use and does not depend on two threads' luck; contexts are the harness's. */
 #define AMP_STATIC
 #include "set.h"
+#include "verbs.h"
 
 #if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
 #  define HAVE_ATOMICS 1
@@ -146,7 +147,7 @@ static const struct {
     amp_status (*call)(bench *b);
 } verbs[] = {/* the public list: a verb that is new there does not link until it is here; then those with a context
                  that are not on it */
-    AMP_VERB_LIST(ROW) ROW(amp_autocast_end, host) ROW(amp_autocast_invalidate, host) ROW(amp_policy_init, host)
+    VERB_LIST(ROW) ROW(amp_autocast_end, host) ROW(amp_autocast_invalidate, host) ROW(amp_policy_init, host)
         ROW(amp_policy_set, host) ROW(amp_policy_edit, host) ROW(amp_policy_custom, host) ROW(amp_snapshot_take, host)
             ROW(amp_ctx_destroy, setup)};
 #define N_VERBS (sizeof verbs / sizeof verbs[0])
@@ -233,10 +234,12 @@ typedef struct hooked {
 } hooked;
 
 static amp_status hook(hooked *h) {
+    const char *outer = t_called;
     t_run *t = h->t;
     h->calls++;
     CHECK_OK(amp_cast(t->ctx, h->b->y, h->b->x, 64, NULL)); /* the same thread: no second caller */
     CHECK_OK(amp_sync(t->ctx));
+    t_called = outer;
     if (h->steal == h->calls) t->ctx->in_use = 1; /* as a different thread would leave it, inside a verb */
     return AMP_OK;
 }

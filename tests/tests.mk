@@ -30,9 +30,9 @@ RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'
 
-test: cuda-line ## every test that this machine can run, in about 5 minutes of CPU time with nvcc, 3 without; ends with the counts
+test: cuda-line ## every test that this machine can run, in 5 to 10 minutes of CPU time with nvcc, by the processor; ends with the counts
 	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
-	+@$(PARTS_MAKE) $(PARTS:%=part-%) || true; times >$(BUILD)/log/all.times; tests/run.sh sum $(PARTS)
+	+@STARTER=$$PPID tests/run.sh all $(PARTS_MAKE) $(PARTS:%=part-%) || true; tests/run.sh sum $(PARTS)
 
 check-full: cuda-line ## the same with nothing left out, in parts of minutes: PART=--list, PART='unit-1 suite-*'; resumes after a stop
 	@NVDISASM='$(NVDISASM)' HCU_VARIANTS='$(HCU_VARIANTS)' HCU_SKIPPED='$(or $(strip $(HCU_SKIPPED)),$(if $(CUDA_HOME),,"skipped: no CUDA headers"))' tests/full.sh $(PART)
@@ -77,7 +77,7 @@ part-style:
 part-headers:
 	$(RUN_PART) tests/headers.sh
 part-readme: $(BUILD)/tests/impl.o
-	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh README.md docs/recipes.md --look docs/lesson.md amp.h
+	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/readme_snippets.sh --look
 
 # The CUDA source, executed on the CPU by tests/hostcuda: first that runtime's own tests, then the unit suite on its CUDA context.
 ifneq ($(and $(CUDA_HOME),$(shell command -v $(CXX))),)
@@ -105,7 +105,7 @@ $(HCU_BUILD)/$1/suite: $(call hostcuda_objects,$1) $(HCU_BUILD)/$1/cuda_impl.o $
 endef
 $(foreach v,$(HCU_ALL),$(eval $(call hostcuda_suite,$v)))
 # The machine code, executed and counted: tests/sass.c. nvcc makes it; nvdisasm, of the toolkit or from PyPI, says it as text.
-SITE_PACKAGES = $(foreach p,$(BUILD)/tools/bin/python3 $(PYTHON),$(shell $p -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null))
+SITE_PACKAGES = $(foreach p,build/tools/bin/python3 $(PYTHON),$(shell $p -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null))
 NVDISASM ?= $(firstword $(shell command -v nvdisasm 2>/dev/null) $(wildcard $(CUDA_HOME)/bin/nvdisasm) $(wildcard $(SITE_PACKAGES:%=%/nvidia/*/bin/nvdisasm)))
 SASS_ARCH ?= 75 80 86 89 90 100 120
 SASS := $(BUILD)/sass
@@ -223,7 +223,7 @@ fingerprint: ## hashes of what every verb gives, on every CPU path and the CUDA 
 	@tests/fingerprint.sh CHECK
 exhaustive: $(BUILD)/exhaustive ## all 2^32 floats: to each small format against a second implementation, in each mode, 16+16 split, math (minutes)
 	$(RUN_ENV) $(BUILD)/exhaustive
-	for flags in -O2 $$(grep -qsw f16c /proc/cpuinfo && echo -mf16c); do \
+	for flags in -O2 $(if $(filter avx2,$(HIDE)),,$$(grep -qsw f16c /proc/cpuinfo && echo -mf16c)); do \
 	    $(CC) $(C99) -O2 $$flags tests/compile/inline.c -o $(BUILD)/inline $(LIBS) && $(RUN_ENV) $(BUILD)/inline 1 && echo "inline conversions, $$flags: passed" || exit 1; done
 check-torch: ## optimizers, gradients of gpt.c and convnet.c, Muon beside PyTorch; libtorch.cpp; if PyTorch is importable (PYTHON=python3)
 	@PYTHON=$(PYTHON) tests/torch.sh --full

@@ -9,6 +9,7 @@ full=
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
 build=${BUILD:-$top/build}
 mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 2
+mk() { ${MAKE:-make} -s -C "$top" BUILD="${build#"$top"/}" "$@"; } # with relative names: make takes none with spaces
 PYTHON=${PYTHON:-python3}
 CC=${CC:-cc}
 IMPL=${IMPL:-$build/tests/impl.o}
@@ -25,7 +26,7 @@ skip_all() {
     exit 0
 }
 "$PYTHON" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' 2>/dev/null || skip_all
-${MAKE:-make} -s -C "$top" BUILD="$build" "$IMPL" || bad "the implementation does not build"
+mk "${IMPL#"$top"/}" || bad "the implementation does not build"
 
 # program NAME FLAG...: tests/NAME.c without an implementation of its own
 program() {
@@ -52,7 +53,7 @@ set -- ${counts:-0 0 0}
 passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 
 if [ -z "$full" ]; then :
-elif ${MAKE:-make} -s -C "$top" BUILD="$build" PYTHON="$PYTHON" "$build/libtorch" >"$work/log" 2>&1; then
+elif mk PYTHON="$PYTHON" "${build#"$top"/}/libtorch" >"$work/log" 2>&1; then
     OMP_NUM_THREADS=1 "$build/libtorch" --check >"$work/log" 2>"$work/err"
     rc=$?
     sed 's/^ok/  /' "$work/log"

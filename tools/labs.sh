@@ -28,6 +28,8 @@ mkdir -p "$build/labs" || exit 2
 build=$(cd "$build" && pwd)
 out=$build/labs
 seconds=${LAB_SECONDS:-8}
+# The name, as seen from the host runtime's folder, of what is below the top: make takes no name with spaces.
+from_host() { case $1 in "$top"/*) echo "../../${1#"$top"/}" ;; *) echo "$1" ;; esac; }
 [ -z "${IMPL:-}" ] || { IMPL=$(realpath "$IMPL") && export IMPL; }
 LC_ALL=C
 export LC_ALL
@@ -49,7 +51,8 @@ sanitizers() {
         flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
         echo 'int main(void) { return 0; }' >"$out/try.c"
         # shellcheck disable=SC2086 # words
-        if $CC $flags "$out/try.c" -o "$out/try" >/dev/null 2>&1 && "$out/try" >/dev/null 2>&1; then echo "$flags" >"$memory"; else : >"$memory"; fi
+        if $CC $flags "$out/try.c" -o "$out/try" >/dev/null 2>&1 && "$out/try" >/dev/null 2>&1; then echo "$flags"; fi >"$memory.new" &&
+            mv "$memory.new" "$memory"
     fi
     cat "$memory"
 }
@@ -82,22 +85,27 @@ no_cuda() {
 }
 cuda_variants() { # the variants of the host runtime that this machine can build, as its own makefile finds them out
     printf 'include hostcuda.mk\nshow:\n\t@echo $(filter asan tsan,$(HCU_VARIANTS)) $(firstword $(filter msan vg,$(HCU_VARIANTS)))\n' |
-        $MAKE -s --no-print-directory -C "$host" -f - show CXX="$CXX" CUDA_HOME="$(cuda_home)" BUILD="$build" 2>/dev/null
+        $MAKE -s --no-print-directory -C "$host" -f - show CXX="$CXX" CUDA_HOME="$(from_host "$(cuda_home)")" BUILD="$(from_host "$build")" 2>/dev/null
 }
 # COMMAND of make; in the students' folder it builds what a lab's kernels need: no cuBLAS, no NCCL, and undefined behaviour of the
 # runtime itself is not looked for. That is half of the compile time.
 light() {
-    [ -n "$hidden" ] || set -- "$@" HCU_USER_SOURCES='hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_lean' HCU_RT_asan='-g1 -O1 -fsanitize=address'
+    [ -n "$hidden" ] || set -- "$@" HCU_USER_SOURCES='hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_lean' HCU_RT_asan='-g1 -O1 -fsanitize=address'
     "$@"
 }
 cuda_runtime() {
-    [ -e "$out/cuda.variants" ] || cuda_variants >"$out/cuda.variants"
-    [ -n "$(cat "$out/cuda.variants")" ] || echo plain >"$out/cuda.variants"
-    targets=$build/hostcuda/translate
-    for v in $(variants); do targets="$targets $build/hostcuda/user/libhostcuda-$v.a"; done
-    # shellcheck disable=SC2086 # words
-    MAKEFLAGS='' light $MAKE -s -j2 --no-print-directory -C "$host" BUILD="$build" CXX="$CXX" CUDA_HOME="$(cuda_home)" $targets >"$out/runtime.log" 2>&1 ||
-        { cat "$out/runtime.log" >&2; return 1; }
+    if [ ! -e "$out/cuda.variants" ]; then
+        cuda_variants >"$out/cuda.new"
+        grep -q . "$out/cuda.new" || echo plain >"$out/cuda.new"
+        mv "$out/cuda.new" "$out/cuda.variants"
+    fi
+    below=$(from_host "$build")
+    targets=hostcuda/translate
+    for v in $(variants); do targets="$targets hostcuda/user/libhostcuda-$v.a"; done
+    set --
+    for target in $targets; do set -- "$@" "$below/$target"; done
+    MAKEFLAGS='' light $MAKE -s -j2 --no-print-directory -C "$host" BUILD="$below" CXX="$CXX" CUDA_HOME="$(from_host "$(cuda_home)")" "$@" \
+        >"$out/runtime.log" 2>&1 || { cat "$out/runtime.log" >&2; return 1; }
 }
 
 # ---- one lab ----
@@ -146,12 +154,12 @@ lab_c() {
     object=$(implementation) || die "amp.h does not compile"
     flags=$(sanitizers)
     {
-        [ ! -e "$3/lab.c" ] || echo "#include \"$3/lab.c\""
-        echo "#include \"$2/check.c\""
+        [ ! -e "$3/lab.c" ] || echo '#include "lab.c"'
+        echo '#include "check.c"'
     } >"$3/main.c"
     # shellcheck disable=SC2086 # words
-    if ! $CC -std=gnu99 -O1 -g -Wall -Wextra ${LAB_CFLAGS:-} $flags -DLAB_NUMBER="$1" -DLAB_SECONDS="$seconds" -DLAB_ANSWERS="\"$3/answers.txt\"" -I"$labs" -I"$amp" -I"$programs" -I"$2" \
-        "$3/main.c" "$object" -lm -pthread -o "$3/lab" >"$3/messages" 2>&1; then
+    if ! (cd "$3" && $CC -std=gnu99 -O1 -g -Wall -Wextra ${LAB_CFLAGS:-} $flags -DLAB_NUMBER="$1" -DLAB_SECONDS="$seconds" -DLAB_ANSWERS="\"$3/answers.txt\"" -I"$labs" -I"$amp" -I"$programs" -I"$2" \
+        main.c "$object" -lm -pthread -o lab) >"$3/messages" 2>&1; then
         compiled "$1" "$3/messages" >"$3/verdict"
         return
     fi
@@ -166,7 +174,10 @@ lab_c() {
 # looked for, and for a NaN what nobody wrote: they name the line.
 lab_cuda() {
     cuda_runtime || die "the host runtime does not build"
-    printf '#include "%s/lab.cu"\n#include "%s/check.cu"\n' "$3" "$2" >"$3/main.cu"
+    printf '#include "lab.cu"\n#include "check.cu"\n' >"$3/main.cu"
+    ln -s "$labs" "$3/labs" # names without spaces, for a list of flags
+    ln -s "$amp" "$3/amp"
+    ln -s "$2" "$3/checker"
     # shellcheck disable=SC2046 # words
     set -- "$1" "$2" "$3" $(variants)
     cuda_run "$1" "$2" "$3" "$4"
@@ -193,7 +204,7 @@ variants() { echo "${LAB_VARIANTS:-$(cat "$out/cuda.variants" 2>/dev/null)}"; }
 cuda_run() { # NUMBER FOLDER WORK VARIANT
     (
         CHECK=$4 HCU_LIBS=$build/hostcuda/user HCU_LOGS=$3/$4 CUDA_HOME=$(cuda_home)
-        FLAGS="-DLAB_NUMBER=$1 -DLAB_SECONDS=$seconds -I$labs -I$amp -I$2"
+        FLAGS="-DLAB_NUMBER=$1 -DLAB_SECONDS=$seconds -Ilabs -Iamp -Ichecker"
         export CHECK HCU_LIBS HCU_LOGS CUDA_HOME FLAGS CXX
         cd "$3" || exit 2
         seconds=$((seconds * 4)) # of the compiler and the program together
@@ -375,6 +386,7 @@ check() {
     quick=
     [ "${1:-}" != --quick ] || { quick=1 LAB_SANITIZE=${LAB_SANITIZE-} LAB_VARIANTS=plain; export LAB_SANITIZE; shift; }
     for n in ${*:-$(numbers)}; do known "$n"; done
+    seconds=${LAB_SECONDS:-100} # on a slow machine, too; those without end have one of their own
     whole=
     [ $# != 0 ] || whole=1
     # shellcheck disable=SC2046 # words
@@ -421,8 +433,8 @@ exported() {
     [ -n "$quick" ] || unset IMPL # amp.h is compiled there, too
     (export_to "$out/students") >/dev/null || { bad "export"; return; }
     if find "$out/students" -name 'solution*' -o -name 'wrong*' | grep .; then bad "export shows solutions"; else ok; fi
-    if [ -n "$(no_cuda)" ] || $MAKE -n -C "$out/students/tools/hostcuda" BUILD="$out/none" CUDA_HOME="$(cuda_home)" "$out/none/hostcuda/translate" \
-        "$out/none/hostcuda/user/libhostcuda-plain.a" >"$out/students.log" 2>&1; then ok
+    if [ -n "$(no_cuda)" ] || $MAKE -n -C "$out/students/tools/hostcuda" BUILD=../../none CUDA_HOME="$(cuda_home)" ../../none/hostcuda/translate \
+        ../../none/hostcuda/user/libhostcuda-plain.a >"$out/students.log" 2>&1; then ok
     else bad "the students' host runtime: $(tail -n 3 "$out/students.log")"; fi
     if in_export 1; then bad "an unfilled lab passes in the students' folder"
     elif tail -n 1 "$out/students.log" | grep -q '^make' && grep -q '^lab 1: .* is still to be written' "$out/students.log"; then ok
@@ -448,7 +460,7 @@ export_to() { # DIR
     cp "$labs/students.mk" "$1/Makefile"
     cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$1/tools/"
     for header in gpt_net.h gpt_params.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
-    cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host/run.sh" "$1/tools/hostcuda/"
+    cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host"/*.sh "$host"/*.awk "$host/features.txt" "$1/tools/hostcuda/"
     echo "the students' folder: $1 (make lab N=1 there)"
 }
 

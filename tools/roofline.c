@@ -91,7 +91,7 @@ static kernel kernels[] = {
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
-/* For the worse of the two kinds of data that were counted, as README's table. 0: the table has them all. */
+/* For the worse of the two kinds of data that were counted, as in docs/numbers.md. 0: the table has them all. */
 static int count_kernels(const gpu *g, const char *table) {
     static const char *const data[2] = {"normal", "half subnormal"};
     const char *limit = "";

@@ -79,6 +79,7 @@
               GPU; products of BF16 use cuBLASLt from sm_80.
    TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
               to CUDA, its failures); the generated code by tests/ptx.sh. Not yet on a GPU (make check-gpu).
+   HISTORY    As amp.h, with which it is released. This file is made from src/ by make headers: change it there.
 */
 #ifndef AMP_CUDA_CUH
 #define AMP_CUDA_CUH

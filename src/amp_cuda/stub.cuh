@@ -31,12 +31,9 @@ amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     return AMP_ERR_NO_CUDA;
 }
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
+    const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     (void)ctx;
-    if (out) {
-        out->code = 0;
-        out->library = AMP_CUDA_NO_LIBRARY;
-        out->call = "";
-    }
+    if (out) *out = none;
     return AMP_ERR_INVALID_ARG;
 }
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// overloads.cpp - the README's program in C++: descs are variables, and every function with a desc takes a reference.
+// overloads.cpp - the program of docs/faq.md: descs are variables, and every function with a desc takes a reference.
 #ifndef OTHER_FILE_HAS_IT
 #  define AMP_IMPLEMENTATION
 #endif

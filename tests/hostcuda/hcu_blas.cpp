@@ -12,25 +12,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include "hcu_core.h"
+#include "hcu_blas.h"
 using namespace hcu;
-
-/* A cublasHandle_t may be given where a cublasLtHandle_t is asked for: one layout for both. */
-struct Handle {
-    uint32_t magic;
-    int device;
-    cudaStream_t stream;
-    int pointer_mode, math_mode;
-};
-struct cublasLtContext { Handle h; };
-struct cublasContext { Handle h; };
 
 namespace {
 
 /* ---- what lies behind the opaque descriptors --------------------------------------------------------------------- */
 
-constexpr uint32_t kHandle = 0x48435548, kDesc = 0x48435544, kLayout = 0x4843554c, kPref = 0x48435550,
-                   kAlgo = 0x48435541;
+constexpr uint32_t kDesc = 0x48435544, kLayout = 0x4843554c, kPref = 0x48435550, kAlgo = 0x48435541;
 struct Desc {
     uint32_t magic, epilogue;
     int32_t compute, scale, pointer_mode, trans_a, trans_b, bias_type, aux_type, sm_count;
@@ -574,15 +563,9 @@ cublasStatus_t give_handle(Handle *h, const char *kind) {
     live_object(kind, h, true);
     return CUBLAS_STATUS_SUCCESS;
 }
-const Handle *handle(const void *h) { return open<const Handle>(static_cast<const Handle *>(h), kHandle); }
 } // namespace
 
 /* ==== the API ===================================================================================================== */
-
-/* Injected errors are cublas statuses; a dead device looks like a failed execution. */
-#define ENTER(api, group, natural) \
-    Call call_(api, group, natural); \
-    if (call_.error) return call_.dead ? CUBLAS_STATUS_EXECUTION_FAILED : cublasStatus_t(call_.error)
 
 extern "C" {
 
@@ -908,6 +891,12 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (m < 0 || n < 0 || k < 0 || batch < 0 || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0 || batch == 0) return CUBLAS_STATUS_SUCCESS;
+    if (at == CUDA_R_64F && bt == at && ct == at && compute == CUBLAS_COMPUTE_64F)
+        return gemm_double(h, ta, tb, m, n, k, static_cast<const double *>(alpha), static_cast<const double *>(A), lda,
+            sa, static_cast<const double *>(B), ldb, sb, static_cast<const double *>(beta), static_cast<double *>(C),
+            ldc, sc, batch, api);
+    if (!bytes_of(at) || !bytes_of(bt) || !bytes_of(ct))
+        return cublasStatus_t(refused("cublas: a product of this data type"));
     Desc d{};
     d.magic = kDesc;
     d.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -922,6 +911,15 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
         return Layout{kLayout, type, CUBLASLT_ORDER_COL, batch, uint64_t(rows), uint64_t(cols), ld, stride};
     };
     bool host = h->h.pointer_mode == CUBLAS_POINTER_MODE_HOST;
+    float halves[2];
+    if (compute == CUBLAS_COMPUTE_16F) { /* alpha and beta are halves, too */
+        if (!host) return cublasStatus_t(refused("cublas: half sums with alpha on the device"));
+        d.scale = CUDA_R_16F;
+        halves[0] = __half2float(*static_cast<const __half *>(alpha));
+        halves[1] = __half2float(*static_cast<const __half *>(beta));
+        alpha = &halves[0];
+        beta = &halves[1];
+    }
     d.pointer_mode = host ? CUBLASLT_POINTER_MODE_HOST : CUBLASLT_POINTER_MODE_DEVICE;
     const float *pa = static_cast<const float *>(alpha), *pb = static_cast<const float *>(beta);
     Layout a = ta ? make(at, k, m, lda, sa) : make(at, m, k, lda, sa),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <vector>
 #include "hostcuda_ctl.h"
@@ -42,6 +43,7 @@ void AnnotateIgnoreWritesEnd(const char *, int);
 #endif
 #if __has_feature(memory_sanitizer)
 #  define HCU_HAS_MSAN 1
+#  include <sanitizer/common_interface_defs.h>
 #  include <sanitizer/msan_interface.h>
 #else
 #  define HCU_HAS_MSAN 0
@@ -70,6 +72,11 @@ inline void hb_read(const void *p, size_t n) { __tsan_read_range(const_cast<void
 inline void hb_write(void *p, size_t n) { __tsan_write_range(p, n); }
 inline void *hb_self() { return __tsan_get_current_fiber(); }
 inline void *hb_new() { return __tsan_create_fiber(0); }
+inline void hb_name(void *id, unsigned level, unsigned number) { /* for __tsan_on_report */
+    char name[32];
+    snprintf(name, sizeof name, "hcu %u %u", level, number);
+    __tsan_set_fiber_name(id, name);
+}
 inline void hb_become(void *id) {
     if (id != __tsan_get_current_fiber()) __tsan_switch_to_fiber(id, __tsan_switch_to_fiber_no_sync);
 }
@@ -90,6 +97,7 @@ inline void hb_read(const void *, size_t) {}
 inline void hb_write(void *, size_t) {}
 inline void *hb_self() { return nullptr; }
 inline void *hb_new() { return nullptr; }
+inline void hb_name(void *, unsigned, unsigned) {}
 inline void hb_become(void *) {}
 inline void hb_quiet(bool) {}
 #endif
@@ -171,6 +179,8 @@ void bug(const char *format, ...)
 void set_abort(int on);
 void set_order(int order, unsigned seed);
 bool in_kernel();
+void print_place(); /* the kernel, block and thread that run, if any do */
+void report_init(); /* Ctrl-C, progress, and what a sanitizer says at its end */
 struct GridConfig {
     dim3 grid, block;
     size_t shared_bytes;
@@ -178,6 +188,10 @@ struct GridConfig {
     const char *name;
 };
 void run_grid(const void *function, const KernelDesc *desc, void **args, const GridConfig &config);
+/* A grid that the running thread has launched: it runs when its parent has ended, which is a legal order of CUDA's. */
+enum ChildOrder { CHILD_IN_BLOCK_ORDER, CHILD_FREE, CHILD_TAIL };
+void add_child(std::function<void()> run, ChildOrder order);
+int refused(const char *what); /* this runtime cannot do that: a bug, by name; what the call returns if that goes on */
 
 /* ---- device memory (hcu_memory.cpp): every caller holds the runtime's lock --------------------------------------- */
 
@@ -203,7 +217,10 @@ void set_device_limit(int device, size_t bytes);
 void *pinned_alloc(size_t bytes, bool managed); /* managed: cudaFree frees it */
 bool managed(const void *p);
 bool pinned_free(void *p);
-void enter_device(int device); /* its memory may be touched until leave_device */
+bool managed_range(const void *p, size_t bytes); /* all of it is managed memory, or a __managed__ variable */
+void device_reset_memory(int device);            /* cudaDeviceReset: its buffers are gone */
+bool symbol_forgotten(void *symbol);             /* false: it was not known */
+void enter_device(int device);                   /* its memory may be touched until leave_device */
 void leave_device(int device);
 void set_protect(bool on);
 void check_canaries();

@@ -97,6 +97,7 @@ void on_fault(int, siginfo_t *info, void *) {
             text, info->si_addr, offset, c->id, c->size, c->device, in_kernel() ? ", inside a kernel" : "");
         if (n > 0 && write(2, line, size_t(n)) < 0) _exit(1);
     }
+    print_place();
     print_stack();
     signal(SIGSEGV, SIG_DFL);
     signal(SIGABRT, SIG_DFL);
@@ -236,6 +237,20 @@ bool pinned_free(void *p) {
 }
 
 void symbol_known(void *symbol, size_t size) { g_symbols[uintptr_t(symbol)] = size; }
+bool symbol_forgotten(void *symbol) { return g_symbols.erase(uintptr_t(symbol)); }
+bool managed_range(const void *p, size_t bytes) {
+    if (auto *e = g_pinned.at_or_below(uintptr_t(p)))
+        if (e->value.managed && uintptr_t(p) + bytes <= e->key + e->value.size) return true;
+    auto *e = g_symbols.at_or_below(uintptr_t(p));
+    return e && uintptr_t(p) + bytes <= e->key + e->value;
+}
+void device_reset_memory(int device) {
+    std::vector<void *> gone;
+    for (auto *e : g_chunks.entries)
+        if (e->value.device == device && e->value.state != FREED) gone.push_back(e->value.data);
+    for (void *p : gone)
+        device_free(p);
+}
 
 Place place_of(const void *p, size_t bytes) {
     Place r{WHERE_HOST, -1, ""};

@@ -6,7 +6,9 @@
  * an identity of its own and only CUDA's ordering makes happens-before edges, so races show whatever the schedule. */
 #include "hcu_core.h"
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -31,10 +33,18 @@ void bug(const char *format, ...) {
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
+    print_place();
     g_bugs++;
     if (!g_abort) return;
     print_stack();
     abort();
+}
+int refused(const char *what) {
+    size_t length = strlen(what);
+    bool versioned =
+        length > 3 && !strcmp(what + length - 3, "_v2"); /* cublasSscal_v2: the header's name for cublasSscal */
+    bug("%.*s is not supported by the host runtime (docs/hostcuda.md)", int(versioned ? length - 3 : length), what);
+    return strncmp(what, "cublas", 6) ? int(cudaErrorNotSupported) : 15; /* CUBLAS_STATUS_NOT_SUPPORTED */
 }
 void device_trap(const char *file, int line) {
     bug("__trap() at %s:%d, block %u thread %u", file, line, blockIdx.x, threadIdx.x);
@@ -218,6 +228,13 @@ struct SharedArray {
     const void *site;
     size_t offset, bytes;
 };
+struct Child {
+    std::function<void()> run;
+    ChildOrder order;
+    size_t block;   /* of the parent; its children in order wait for one another */
+    void *identity; /* TSan, with two tokens */
+    char start[8], done[8];
+};
 struct Launch {
     const void *function;
     const KernelDesc *desc;
@@ -233,8 +250,12 @@ struct Launch {
     unsigned current, live, at_grid_barrier, grid_generation;
     char *token; /* TSan: start, end, two for the grid barrier */
     bool progress;
+    std::vector<Child *> children;
 };
 static Launch *L;
+static size_t g_launches, g_blocks_done, g_first_block; /* for say_where */
+static constexpr unsigned kLevels = 4;
+static unsigned g_level; /* of the grid that runs: 1 for one that a kernel launched */
 static std::vector<Fiber *> &g_idle =
     *new std::vector<Fiber *>; /* never destroyed: leak checkers run after static destructors */
 
@@ -550,11 +571,15 @@ static void report_deadlock() {
 /* Neighbouring blocks use disjoint TSan identities: one identity in both would carry the first block's history into the
  * second one's barriers and hide races between blocks.  gcc's runtime has room for them; clang's tracks 255. */
 static void assign_tsan_fibers(Launch &l) {
-    static std::vector<Fiber *> &slots = *new std::vector<Fiber *>;
+    static std::vector<Fiber *> *levels =
+        new std::vector<Fiber *>[kLevels]; /* children have others than their parents */
+    std::vector<Fiber *> &slots = levels[std::min(g_level, kLevels - 1)];
     for (size_t i = 0; i < l.threads.size(); i++) {
         size_t s = i + (g_block_number & 1) * l.threads.size();
-        while (slots.size() <= s)
+        while (slots.size() <= s) {
             slots.push_back(new_fiber());
+            hb_name(slots.back()->tsan, g_level, unsigned(slots.size()) - 1);
+        }
         l.threads[i].fiber = slots[s];
     }
 }
@@ -591,6 +616,7 @@ static void run_group(const std::vector<uint3> &ids) {
     l.next = 0;
     if (HCU_HAS_TSAN) assign_tsan_fibers(l);
     g_block_number += count;
+    g_blocks_done = g_block_number - count - g_first_block;
     while (l.live) {
         l.progress = false;
         for (size_t i = 0; i < l.order.size(); i++) {
@@ -606,6 +632,49 @@ static void run_group(const std::vector<uint3> &ids) {
         __asan_unpoison_memory_region(l.blocks[i].arena, kArena);
         munmap(l.blocks[i].arena, kArena);
     }
+}
+
+/* ---- dynamic parallelism ----------------------------------------------------------------------------------------- */
+
+void add_child(std::function<void()> run, ChildOrder order) {
+    const dim3 &g = L->config.grid;
+    const uint3 &b = my_block().index;
+    static void *identity[64];
+    static unsigned next;
+    void *&id = identity[next++ % 64];
+    if (!id) id = hb_new(); /* now: a new one knows what its maker knows */
+    Child *c = new Child{std::move(run), order, (size_t(b.z) * g.y + b.y) * g.x + b.x, id, {}, {}};
+    hb_release(c->start);
+    L->children.push_back(c);
+}
+/* Under TSan a child is behind the thread that launched it and the children of that block before it; one in the tail is
+ * behind everything. */
+static void run_child(Launch &l, size_t which) {
+    Child &c = *l.children[which];
+    void *self = hb_self();
+    hb_become(c.identity);
+    hb_acquire(c.start);
+    if (c.order == CHILD_TAIL) hb_acquire(&l.token[8]);
+    for (size_t i = 0; i < l.children.size(); i++) {
+        const Child &before = *l.children[i];
+        bool ordered =
+            i < which && c.order == CHILD_IN_BLOCK_ORDER && before.order == c.order && before.block == c.block;
+        if (ordered || (c.order == CHILD_TAIL && (before.order != CHILD_TAIL || i < which)))
+            hb_acquire(l.children[i]->done);
+    }
+    c.run();
+    hb_release(c.done);
+    hb_become(self);
+    hb_acquire(c.done);
+}
+static void run_children(Launch &l) {
+    g_level++;
+    for (bool tail : {false, true})
+        for (size_t i = 0; i < l.children.size(); i++)
+            if ((l.children[i]->order == CHILD_TAIL) == tail) run_child(l, i);
+    g_level--;
+    for (Child *c : l.children)
+        delete c;
 }
 void run_grid(const void *function, const KernelDesc *desc, void **args, const GridConfig &config) {
     hb_quiet(true); /* the scheduler itself; the kernel's threads have identities of their own */
@@ -626,6 +695,8 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     size_t blocks = size_t(config.grid.x) * config.grid.y * config.grid.z;
     std::vector<unsigned> order;
     std::vector<uint3> ids;
+    g_launches++;
+    g_first_block = g_block_number;
     make_order(order, blocks);
     for (unsigned n : order) {
         ids.push_back(uint3{n % config.grid.x, n / config.grid.x % config.grid.y, n / (config.grid.x * config.grid.y)});
@@ -636,11 +707,137 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     if (config.cooperative) run_group(ids);
 
     hb_acquire(&l.token[8]);
-    delete[] l.token;
     L = nullptr;
+    run_children(l);
+    delete[] l.token;
     hb_quiet(false);
 }
+
+/* ---- where a grid is: for messages, for whoever waits, and for whoever presses Ctrl-C ---------------------------- */
+
+static bool thread_runs() { return L && g_self != &g_main; }
+static int thread_text(char *to, size_t n) {
+    return snprintf(to, n, "kernel %s, block (%u,%u,%u), thread (%u,%u,%u)", L->config.name, blockIdx.x, blockIdx.y,
+        blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+}
+void print_place() {
+    char text[400];
+    if (!thread_runs()) return;
+    thread_text(text, sizeof text);
+    fprintf(stderr, "HOSTCUDA AT: %s\n", text);
+}
+static int g_progress_fd = -1, g_interval = 10, g_same_place;
+static void say(int fd, const char *text) {
+    if (write(fd, text, strlen(text)) < 0) _exit(1);
+}
+/* Handlers of signals: no lock is taken, nothing is changed; at worst a number is one behind. */
+static void say_where(int fd, bool all) {
+    char text[600], place[400];
+    if (!L) return say(fd, "hostcuda: no kernel runs\n");
+    size_t blocks = size_t(L->config.grid.x) * L->config.grid.y * L->config.grid.z;
+    int n = thread_runs() ? thread_text(place, sizeof place)
+                          : snprintf(place, sizeof place, "kernel %s, between two threads", L->config.name);
+    if (n < 0) return;
+    snprintf(text, sizeof text, "hostcuda: launch %zu: %s; %zu of %zu blocks are done\n", g_launches, place,
+        g_blocks_done, blocks);
+    say(fd, text);
+    for (size_t i = 0, shown = 0; all && i < L->threads.size() && shown < 40; i++) {
+        const Thread &t = L->threads[i];
+        bool waits = t.state == AT_BARRIER || t.state == AT_GRID_BARRIER || t.state == AT_WARP_OP;
+        if (!waits || (i && L->threads[i - 1].state == t.state && L->threads[i - 1].line == t.line)) continue;
+        size_t last = i;
+        while (last + 1 < L->threads.size() && L->threads[last + 1].state == t.state &&
+            L->threads[last + 1].line == t.line)
+            last++;
+        const uint3 &b = L->blocks[i / L->threads_per_block].index;
+        snprintf(text, sizeof text, "    block (%u,%u,%u), threads %zu to %zu of the launch wait at %s:%d\n", b.x, b.y,
+            b.z, i % L->threads_per_block, last % L->threads_per_block, t.file, t.line);
+        say(fd, text);
+        shown++;
+    }
+}
+static void on_interrupt(int) {
+    say_where(2, true);
+    if (g_progress_fd >= 0) say_where(g_progress_fd, true);
+    _exit(130);
+}
+static void on_timer(int) {
+    static size_t launch, done;
+    static uint3 thread;
+    bool same = L && launch == g_launches && done == g_blocks_done && !memcmp(&thread, &threadIdx, sizeof thread);
+    g_same_place = same ? g_same_place + 1 : 0;
+    launch = g_launches;
+    done = g_blocks_done;
+    thread = threadIdx;
+    if (!L) return;
+    say_where(g_progress_fd, false);
+    if (g_same_place == 3)
+        say(g_progress_fd,
+            "hostcuda: that thread has run for half a minute: a loop that waits for another thread or block? They take "
+            "turns here only at barriers, and blocks run one after another\n");
+}
+static void handle(int signal, void (*handler)(int)) {
+    struct sigaction before{}, action{};
+    if (sigaction(signal, nullptr, &before) || before.sa_handler != SIG_DFL) return; /* the program has its own */
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    sigaction(signal, &action, nullptr);
+}
+void report_init() {
+#if HCU_HAS_ASAN || HCU_HAS_MSAN
+    __sanitizer_set_death_callback(print_place);
+#endif
+    handle(SIGINT, on_interrupt);
+    const char *fd = getenv("HCU_PROGRESS");
+    if (!fd) return;
+    g_progress_fd = atoi(fd);
+    handle(SIGALRM, on_timer);
+    itimerval every{};
+    every.it_interval.tv_sec = every.it_value.tv_sec = g_interval;
+    setitimer(ITIMER_REAL, &every, nullptr);
+}
 } // namespace hcu
+
+#if HCU_HAS_TSAN
+/* TSan calls this after each report: who made the access is known exactly, and of the other one what its
+ * identity says. */
+extern "C" int __tsan_get_report_mop(void *report, unsigned long index, int *tid, void **address, int *size, int *write,
+    int *atomic, void **trace, unsigned long trace_size);
+extern "C" int __tsan_get_report_thread(void *report, unsigned long index, int *tid, unsigned long *os_id, int *running,
+    const char **name, int *parent, void **trace, unsigned long trace_size);
+extern "C" void __tsan_on_report(void *report) {
+    using namespace hcu;
+    int tid = -1, other = -1, size, write, atomic, running, parent;
+    void *address = nullptr, *trace[1];
+    if (!thread_runs() || !__tsan_get_report_mop(report, 1, &other, &address, &size, &write, &atomic, trace, 1)) return;
+    print_place();
+    const char *name = nullptr;
+    for (unsigned long i = 0; i < 4; i++) {
+        unsigned long os_id;
+        if (__tsan_get_report_thread(report, i, &tid, &os_id, &running, &name, &parent, trace, 1) && tid == other)
+            break;
+        name = nullptr;
+    }
+    unsigned slot, level;
+    bool shared = g_arena && static_cast<char *>(address) >= g_arena &&
+        static_cast<char *>(address) < g_arena + kArena * kArenaSlots;
+    if (!name || sscanf(name, "hcu %u %u", &level, &slot) != 2) {
+        fprintf(stderr, "HOSTCUDA OTHER: the host, a copy, or another stream\n");
+        return;
+    }
+    if (level != g_level) {
+        fprintf(stderr, "HOSTCUDA OTHER: a thread of another grid, which this one does not wait for\n");
+        return;
+    }
+    unsigned count = unsigned(L->threads.size()), t = slot % count % L->threads_per_block;
+    const dim3 &b = L->config.block;
+    bool same_half = slot / count == unsigned((g_block_number - L->blocks.size()) & 1);
+    fprintf(stderr, "HOSTCUDA OTHER: thread (%u,%u,%u) of %s\n", t % b.x, t / b.x % b.y, t / (b.x * b.y),
+        shared          ? "the same block, in shared memory"
+            : same_half ? "the same block or of an earlier one"
+                        : "another block");
+}
+#endif
 
 extern "C" void hcu_set_order(int order, unsigned seed) { hcu::set_order(order, seed); }
 extern "C" void hcu_set_abort(int on) { hcu::set_abort(on); }

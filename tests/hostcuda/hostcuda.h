@@ -13,13 +13,18 @@
 #endif
 #define AMP_HOSTCUDA 1
 
+#define __DEVICE_LAUNCH_PARAMETERS_H__ /* it declares threadIdx and the others as constants */
 #include <cuda_runtime.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#include <assert.h> /* as nvcc does, so that programs do without including them: these six */
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <array>
 #include <type_traits>
 #include <utility>
@@ -37,7 +42,12 @@
 #undef __grid_constant__
 #define __grid_constant__
 #undef __cluster_dims__
-#define __cluster_dims__(...)
+#define __cluster_dims__(...) \
+    _Pragma("GCC error \"hostcuda: __cluster_dims__: thread block clusters are not supported\"")
+#undef __block_size__
+#define __block_size__(...) _Pragma("GCC error \"hostcuda: __block_size__: thread block clusters are not supported\"")
+#undef __maxnreg__
+#define __maxnreg__(...)
 
 /* Shared memory: poisoned when a block starts, with redzones (ASan) and addresses no recent block used (TSan).
  * The .cuh defines nvcc's side of the two macros under #ifndef AMP_SHARED. */
@@ -57,7 +67,7 @@
 #define AMP_TO_F8(x, t) \
     (HCU_TO_F8((x)[0], t) | HCU_TO_F8((x)[1], t) << 8 | HCU_TO_F8((x)[2], t) << 16 | HCU_TO_F8((x)[3], t) << 24)
 #define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t) /* of the older ones, which have no such instruction */
-#define AMP_E4M3_SHORT      256
+#define AMP_F8_WHOLE(t)     0
 
 /* What translate.cpp makes of `__shared__ T name[n];`: a typedef of hcu_type_name, and one of these. The last is for
  * `extern __shared__ T name[];` outside of functions: a pointer that the scheduler sets. */
@@ -71,6 +81,16 @@
 #define HCU_SHARED_GLOBAL(name) \
     static std::remove_extent_t<hcu_type_##name> *name; \
     static const int name##_hcu_site = hcu::shared_pointer((void **)&name);
+
+/* What translate.cpp makes of the rest. */
+#define HCU_MANAGED(name) static const int name##_hcu_known = hcu::symbol_before_main((void *)&name, sizeof name);
+#define HCU_PTX \
+    _Pragma( \
+        "GCC error \"hostcuda: PTX in an asm statement: put it under #ifdef __CUDA_ARCH__, beside a portable branch\"")
+#define HCU_LEFT_OUT \
+    _Pragma("GCC error \"hostcuda: under __CUDA_ARCH__, this would be left out: it needs an #else that does the same\"")
+#define HCU_CUDACC_VER_MAJOR__ (CUDART_VERSION / 1000)
+#define HCU_CUDACC_VER_MINOR__ (CUDART_VERSION % 1000 / 10)
 
 /* The caller's place, for messages: two defaulted parameters at the end of each collective operation. */
 #define HCU_AT   const char *hcu_file = __builtin_FILE(), int hcu_line = __builtin_LINE()
@@ -102,10 +122,10 @@ template <class T> inline T unpack(uint64_t u) {
 #endif
 #if defined(HCU_CLEAR_PADDING)
 template <class T> inline void *clean(T &p) {
-    HCU_CLEAR_PADDING(&p);
+    if constexpr (std::is_trivially_copyable_v<T>) HCU_CLEAR_PADDING(&p);
     return (void *)&p;
 }
-template <class T> inline constexpr bool no_padding = true;
+template <class T> inline constexpr bool no_padding = std::is_trivially_copyable_v<T>;
 #else
 template <class T> inline void *clean(T &p) { return (void *)&p; }
 template <class T> inline constexpr bool no_padding = std::has_unique_object_representations_v<T>;
@@ -116,7 +136,8 @@ inline constexpr unsigned char param_kind = std::is_pointer_v<T> ? PARAM_POINTER
                                                                  : PARAM_OPAQUE;
 
 template <class... P> struct Kernel {
-    static_assert((std::is_trivially_copyable_v<P> && ...), "kernel parameters are copied bytewise");
+    /* half2 has a copy constructor that copies bytes: not "trivially copyable", and a good parameter */
+    static_assert((std::is_trivially_destructible_v<P> && ...), "kernel parameters are copied bytewise");
     static inline const std::array<size_t, sizeof...(P) + 1> size{sizeof(P)..., 0};
     static inline const std::array<unsigned char, sizeof...(P) + 1> kind{param_kind<P>..., 0};
     template <size_t... I> static void call(const void *f, void **a, std::index_sequence<I...>) {
@@ -166,6 +187,10 @@ template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P..
 
 /* ---- <<< >>>, from translate.cpp: kernel<<<g, b>>>(x) becomes HCU_LAUNCH(kernel)(hcu::config(g, b))(x) ----------- */
 
+#ifndef cudaStreamTailLaunch /* streams of a kernel's own launches */
+#  define cudaStreamTailLaunch    ((cudaStream_t)3)
+#  define cudaStreamFireAndForget ((cudaStream_t)4)
+#endif
 namespace hcu {
 inline cudaLaunchConfig_t config(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr) {
     cudaLaunchConfig_t c = {};
@@ -185,7 +210,7 @@ template <class... P> struct TypedLaunch {
         void *v[sizeof...(P) + 1] = {clean(p)..., nullptr};
         const void *f = registered(kernel);
         name_kernel(f, name);
-        ::cudaLaunchKernelExC(&c, f, v);
+        launch_result(::cudaLaunchKernelExC(&c, f, v), name);
     }
 };
 struct TakeKernel {
@@ -248,6 +273,16 @@ inline cudaError_t cudaMemcpyFromSymbol(
     void *dst, const T &symbol, size_t n, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
     cudaError_t e = cudaMemcpyFromSymbolAsync(dst, symbol, n, offset, kind);
     return e != cudaSuccess ? e : ::cudaStreamSynchronize(nullptr);
+}
+/* ---- the API's templates ---- */
+
+template <class... P>
+inline cudaError_t cudaOccupancyMaxPotentialBlockSize(
+    int *min_grid, int *block, void (*kernel)(P...), size_t shared = 0, int limit = 0) {
+    (void)kernel;
+    (void)shared;
+    *block = limit > 0 && limit < 1024 ? limit / 32 * 32 ? limit / 32 * 32 : limit : 1024;
+    return ::cudaDeviceGetAttribute(min_grid, cudaDevAttrMultiProcessorCount, 0);
 }
 template <class P, class T> inline cudaError_t cudaGetSymbolAddress(P **out, const T &symbol) {
     *out = static_cast<P *>((void *)&symbol);
@@ -318,6 +353,12 @@ inline unsigned __ballot_sync(unsigned m, int p, HCU_AT) { return hcu::vote(m, p
 inline int __any_sync(unsigned m, int p, HCU_AT) { return int(hcu::vote(m, p, hcu::WARP_ANY, HCU_HERE)); }
 inline int __all_sync(unsigned m, int p, HCU_AT) { return int(hcu::vote(m, p, hcu::WARP_ALL, HCU_HERE)); }
 template <class T> inline unsigned __match_any_sync(unsigned m, T v, HCU_AT) { return hcu::match_any(m, v, HCU_HERE); }
+
+template <class T> inline unsigned __match_all_sync(unsigned m, T v, int *all, HCU_AT) {
+    unsigned same = hcu::match_any(m, v, HCU_HERE), live = m & hcu::warp_live_mask();
+    *all = same == live;
+    return *all ? m : 0;
+}
 
 template <class T> inline T __shfl_sync(unsigned m, T v, int source, int width = 32, HCU_AT) {
     unsigned base = hcu::lane() & ~unsigned(width - 1);
@@ -488,9 +529,8 @@ inline double __drcp_rn(double a) { return 1.0 / a; }
 inline double __dsqrt_rn(double a) { return sqrt(a); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
+#include "hostcuda_math.h"
 /* approximate functions: exact here, documented ulp bounds on the GPU; compare with a tolerance */
-inline float rsqrtf(float a) { return float(1.0 / sqrt(double(a))); }
-inline double rsqrt(double a) { return 1.0 / sqrt(a); }
 inline float __frsqrt_rn(float a) { return rsqrtf(a); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; }
@@ -546,16 +586,10 @@ template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) {
     using C = std::common_type_t<A, B>;
     return C(a) < C(b) ? C(b) : C(a);
 }
-inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { /* one rounding: the product is exact in double */
-    auto one = [](__half x, __half y, __half z) {
-        return __double2half(double(__half2float(x)) * double(__half2float(y)) + double(__half2float(z)));
-    };
-    return __halves2half2(
-        one(__low2half(a), __low2half(b), __low2half(c)), one(__high2half(a), __high2half(b), __high2half(c)));
-}
 inline long long clock64() { return hcu::clock_ns(); }
 inline void __nanosleep(unsigned) {}
 #define __trap() hcu::device_trap(__FILE__, __LINE__)
 
+#include "hostcuda_half.h"
 #include "hostcuda_groups.h"
 #endif

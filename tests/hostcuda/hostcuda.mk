@@ -65,14 +65,18 @@ HCU_SKIPPED := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),,"skipped: hostcuda $
 endif
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------
-HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_blas hcu_nccl hcu_ptx hcu_sass
-HCU_USER_SOURCES := $(filter-out hcu_ptx hcu_sass $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas),$(HCU_SOURCES)) hcu_lean
+HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_blas hcu_blas1 hcu_curand hcu_nccl hcu_ptx hcu_sass
+HCU_USER_SOURCES := $(filter-out hcu_ptx hcu_sass $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas hcu_blas1),$(HCU_SOURCES)) hcu_lean
 HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
+$(HCU_BUILD)/hcu_refused.inc: $(HCU_DIR)/features.txt
+	@mkdir -p $(@D)
+	awk '$$3 == "refused" && $$1 ~ /^(runtime|driver|cublas|cublasLt|curand)$$/ { print "REFUSED(" $$2 ")" }' $< >$@
+$(HCU_ALL:%=$(HCU_BUILD)/%/hcu_refused.o): $(HCU_BUILD)/hcu_refused.inc
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
 $(HCU_BUILD)/$(1)/%.o: $(HCU_DIR)/%.cpp $(HCU_HEADERS) $(HCU_DIR)/hostcuda.mk
 	@mkdir -p $$(@D)
-	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) $$(HCU_RT_$(1)) -c $$< -o $$@
+	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) -I$(HCU_BUILD) $$(HCU_RT_$(1)) -c $$< -o $$@
 $(HCU_BUILD)/libhostcuda-$(1).a: $(HCU_SOURCES:%=$(HCU_BUILD)/$(1)/%.o)
 	@rm -f $$@
 	$$(AR) rcs $$@ $$^
@@ -101,9 +105,16 @@ $(HCU_BUILD)/translate: $(HCU_DIR)/translate.cpp
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 -Wall -Wextra $< -o $@
 HCU_CHECK := $(if $(CHECK),$(CHECK),$(filter asan tsan,$(HCU_VARIANTS)) $(firstword $(filter msan vg,$(HCU_VARIANTS))))
-hostcuda-run: $(HCU_BUILD)/translate $(HCU_CHECK:%=$(HCU_BUILD)/user/libhostcuda-%.a)
-	@CHECK='$(HCU_CHECK)' FLAGS='$(FLAGS)' HCU_LIBS='$(HCU_BUILD)/user' HCU_LOGS='$(HCU_BUILD)/run' CUDA_HOME='$(CUDA_HOME)' CXX='$(CXX)' CLANGXX='$(CLANGXX)' \
+hostcuda-run: $(HCU_BUILD)/translate $(HCU_CHECK:%=$(HCU_BUILD)/user/libhostcuda-%.a) $(if $(filter msan,$(HCU_CHECK)),$(if $(HCU_CAN_vg),$(HCU_BUILD)/user/libhostcuda-vg.a))
+	@CHECK='$(HCU_CHECK)' FILES='$(FILES)' INCLUDE='$(INCLUDE)' FLAGS='$(FLAGS)' PROJECT='$(PROJECT)' RUN='$(RUN)' BUILD_WITH='$(BUILD_WITH)' JSON='$(JSON)' \
+	    HCU_LIBS='$(HCU_BUILD)/user' HCU_LOGS='$(HCU_BUILD)/run' CUDA_HOME='$(CUDA_HOME)' CXX='$(CXX)' CLANGXX='$(CLANGXX)' \
 	    $(HCU_DIR)/run.sh '$(FILE)' $(ARGS)
+hostcuda-cc: $(BUILD)/hostcuda-cc ## build/hostcuda-cc, which takes nvcc's command line and makes programs for the CPU: CHECK='plain asan' (docs/hostcuda.md)
+$(BUILD)/hostcuda-cc: $(HCU_DIR)/hostcuda-cc.sh $(HCU_BUILD)/translate $(HCU_CHECK:%=$(HCU_BUILD)/user/libhostcuda-%.a)
+	@mkdir -p $(HCU_BUILD)/bin
+	@printf '%s\n' '#!/bin/sh' "HCU_HOME='$(abspath $(HCU_DIR))' HCU_BUILD='$(abspath $(HCU_BUILD))' CUDA_HOME='$(CUDA_HOME)' CXX='$(CXX)' CLANGXX='$(CLANGXX)' \\" \
+	    "    exec '$(abspath $(HCU_DIR))/hostcuda-cc.sh' \"\$$@\"" >$@
+	@chmod +x $@; ln -sf ../../hostcuda-cc $(HCU_BUILD)/bin/nvcc
 
 hostcuda-libs: $(HCU_VARIANTS:%=$(HCU_BUILD)/libhostcuda-%.a)
 	@for s in $(HCU_SKIPPED); do echo "$$s"; done
@@ -115,4 +126,4 @@ hostcuda-check-full: $(call hcu_programs,$(HCU_VARIANTS))
 	@CUDA_HOME="$(CUDA_HOME)" CXX="$(CXX)" CLANGXX="$(CLANGXX)" $(HCU_DIR)/selftest/run_all.sh full $(HCU_BUILD) $(HCU_VARIANTS)
 hostcuda-clean:
 	rm -rf $(HCU_BUILD)
-.PHONY: hostcuda-run hostcuda-libs hostcuda-check hostcuda-check-full hostcuda-clean
+.PHONY: hostcuda-run hostcuda-cc hostcuda-libs hostcuda-check hostcuda-check-full hostcuda-clean

@@ -70,9 +70,17 @@ struct KernelDesc {
 void register_kernel(const void *function, const KernelDesc *);
 void name_kernel(const void *function, const char *name); /* for messages, instead of the mangled name */
 
+void launch_result(cudaError_t e, const char *name); /* of a launch by <<<>>>, which returns nothing */
+
+/* thrust (thrust/detail/config.h): its algorithms are host code, so streams work at once and device memory is open */
+int thrust_present();
+void *thrust_alloc(size_t bytes);
+void thrust_free(void *p);
+
 /* __device__ variables: ordinary globals, copied in the order of a stream */
 cudaError_t symbol_copy(void *symbol, size_t size, void *other, size_t n, size_t offset, cudaMemcpyKind kind,
     cudaStream_t stream, bool to_symbol);
+int symbol_before_main(void *symbol, size_t size);      /* a __managed__ variable */
 cudaError_t symbol_register(void *symbol, size_t size); /* its address may be given to kernels */
 
 } // namespace hcu

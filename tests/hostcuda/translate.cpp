@@ -1,11 +1,16 @@
 /* translate.cpp - makes C++ of a .cu file as people write it, for a host compiler with hostcuda.h in front.
  *
- *   translate [-I FOLDER]... FILE.cu FOLDER    writes into FOLDER; prints the name of what FILE became
+ *   translate [-I FOLDER]... [--whole] FILE.cu FOLDER    writes into FOLDER; prints the name of what FILE became
  *
  *   kernel<<<grid, block, bytes, stream>>>(x)   HCU_LAUNCH(kernel)(hcu::config(grid, block, bytes, stream))(x)
  *   __shared__ T a[n], b;                       typedef T hcu_type_a[n], hcu_type_b; and a reference for each
  *   extern __shared__ T a[];                    the same with a pointer
  *   #ifdef __CUDACC__                           #ifdef AMP_HOSTCUDA
+ *   __managed__ int x;                          the same, and the runtime is told of x
+ *   asm("ret;"), #if __CUDA_ARCH__ without      an error at that line, for it would be left out or be a CPU's
+ * instruction
+ *     an #else, in what runs on the device
+ *   __device__ int x; with --whole              static, as nvcc without -rdc=true has it
  *   f((void *)kernel, ...)                      without the cast, where f is a launch: its type is needed
  *   #include "x.cuh"                            what x.cuh became, if it or what it includes has any of these
  *
@@ -26,6 +31,7 @@ typedef std::vector<Token> Tokens;
 
 static std::vector<std::string> g_folders; /* -I */
 static std::string g_out;
+static bool g_whole; /* each file is a whole program of the device */
 struct File { std::string path, becomes; };
 static std::vector<File> g_files;
 
@@ -242,9 +248,11 @@ static bool translate_launches(const std::string &path, Tokens &t) {
 
 static void blank(Token &t) { t = {SPACE, std::string(t.text.size(), ' ')}; }
 
-/* Is token `i` outside of all functions? Braces of namespaces and of extern "C" do not count. */
+/* Is token `i` outside of all functions, and is it in one that runs on the device? Braces of namespaces and of
+ * extern "C" do not count. */
 struct Scopes {
     std::vector<bool> function;           /* one for each open brace */
+    size_t device = 0;                    /* so many of them are around a body that runs on the device; 0: none */
     std::vector<std::vector<bool>> at_if; /* as it was before each open #if: its branches begin alike */
     bool global() const {
         for (bool f : function)
@@ -258,10 +266,19 @@ struct Scopes {
         if (name == "el" && !at_if.empty()) function = at_if.back();
         if (name == "en" && !at_if.empty()) at_if.pop_back();
     }
+    /* Does the declaration before this brace say __global__ or __device__? */
+    static bool device_body(const Tokens &t, size_t brace) {
+        for (size_t i = brace; i-- > 0;) {
+            if (t[i].kind == SIGN && (t[i].text == ";" || t[i].text == "}" || t[i].text == "{")) return false;
+            if (t[i].text == "__global__" || t[i].text == "__device__") return true;
+        }
+        return false;
+    }
     void token(const Tokens &t, size_t i) {
         if (t[i].kind == DIRECTIVE) directive(t[i].text);
         if (t[i].kind != SIGN) return;
         if (t[i].text == "}" && !function.empty()) function.pop_back();
+        if (function.size() < device) device = 0;
         if (t[i].text != "{") return;
         size_t p = before(t, i), q = p < t.size() ? before(t, p) : p;
         while (q < t.size() && (t[q].text == "::" || t[p].text == "::")) { /* namespace a::b { */
@@ -270,6 +287,7 @@ struct Scopes {
         }
         bool name_space = is(t, p, "namespace") || is(t, q, "namespace") || (is(t, q, "extern") && t[p].kind == TEXT);
         function.push_back(!name_space);
+        if (!device && !name_space && device_body(t, i)) device = function.size();
     }
 };
 
@@ -365,6 +383,166 @@ static bool translate_shared(const std::string &path, Tokens &t) {
     return changed;
 }
 
+/* ---- variables and functions of the device ----------------------------------------------------------------------- */
+
+static bool is_space_word(const Token &t) {
+    return t.text == "__device__" || t.text == "__constant__" || t.text == "__managed__";
+}
+/* What stands between the beginning of a declaration and its "(", "=", "[", "{" or ";". */
+struct Head {
+    bool linkage = false, host = false, managed = false, member = false, function = false;
+    size_t end = 0;
+};
+static Head head_of(const Tokens &t, size_t begin) {
+    Head h;
+    size_t i = begin;
+    for (; i < t.size(); i = after(t, i)) {
+        if (is(t, i, "extern") || is(t, i, "static") || is(t, i, "typedef") || is(t, i, "using")) h.linkage = true;
+        if (is(t, i, "__host__") || is(t, i, "__global__")) h.host = true;
+        if (is(t, i, "__managed__")) h.managed = true;
+        if (is(t, i, "__align__") || is(t, i, "alignas") || is(t, i, "__launch_bounds__") ||
+            is(t, i, "__attribute__")) {
+            size_t open = after(t, i);
+            int depth = 0;
+            do {
+                depth += depth_change(t[open]);
+                i = open++;
+            } while (depth && open < t.size());
+            continue;
+        }
+        if (t[i].kind == SIGN && strchr("(=[{;", t[i].text[0])) break;
+    }
+    h.end = i;
+    h.function = is(t, i, "(");
+    size_t name = before(t, i), owner = name < t.size() ? before(t, name) : t.size();
+    h.member = owner < t.size() && t[owner].text == "::";
+    return h;
+}
+/* Variables and functions outside of all functions: static where each file is whole, and __managed__ ones made
+ * known. */
+static bool translate_variables(Tokens &t) {
+    bool changed = false;
+    Scopes scopes;
+    for (size_t i = 0; i < t.size(); i++) {
+        scopes.token(t, i);
+        if (t[i].kind != WORD || !is_space_word(t[i]) || !scopes.global() || in_define(t, i)) continue;
+        size_t begin = begin_of_declaration(t, i), p = before(t, begin);
+        Head h = head_of(t, begin);
+        bool extern_c = p < t.size() && t[p].kind == TEXT, templated = p < t.size() && t[p].text == ">";
+        size_t end = end_of_declaration(t, i);
+        if (h.managed && !h.function && !h.linkage && end < t.size()) {
+            for (size_t name : declared_names(t, i + 1, end))
+                t[end].text += " HCU_MANAGED(" + t[name].text + ")";
+            changed = true;
+        }
+        if (g_whole && !h.linkage && !h.host && !h.member && !extern_c && !templated) {
+            t[begin].text = "static " + t[begin].text;
+            changed = true;
+        }
+        while (i + 1 < h.end) /* one declaration, one change */
+            scopes.token(t, ++i);
+    }
+    return changed;
+}
+
+/* ---- what would be left out, or mean something else, on a CPU ---------------------------------------------------- */
+
+/* Does an asm statement hold PTX? Its instructions have dots in their names; these four have none. */
+static bool is_ptx(const std::string &text) {
+    std::string word;
+    for (size_t i = 0; i <= text.size(); i++) {
+        char c = i < text.size() ? text[i] : ';';
+        if (word_char(c) || c == '.') {
+            word += c;
+            continue;
+        }
+        size_t dot = word.find('.');
+        if (dot != std::string::npos && dot > 0 && !digit(word[0])) return true;
+        if (word == "ret" || word == "exit" || word == "trap" || word == "brkpt") return true;
+        word.clear();
+    }
+    return false;
+}
+static bool translate_asm(Tokens &t) {
+    bool changed = false;
+    for (size_t i = 0; i < t.size(); i++) {
+        if (!is(t, i, "asm") && !is(t, i, "__asm__") && !is(t, i, "__asm")) continue;
+        size_t k = after(t, i);
+        while (is(t, k, "volatile") || is(t, k, "__volatile__"))
+            k = after(t, k);
+        if (!is(t, k, "(")) continue;
+        std::string text;
+        for (k = after(t, k); k < t.size() && t[k].kind == TEXT; k = after(t, k))
+            text += t[k].text.substr(1, t[k].text.size() - 2) + " ";
+        if (!is_ptx(text)) continue;
+        t[i].text = "HCU_PTX " + t[i].text;
+        changed = true;
+    }
+    return changed;
+}
+static std::string directive_name(const Token &t) {
+    if (t.kind != DIRECTIVE) return "";
+    size_t k = t.text.find_first_not_of(" \t", 1);
+    if (k == std::string::npos) return "";
+    size_t end = k;
+    while (end < t.text.size() && word_char(t.text[end]))
+        end++;
+    return t.text.substr(k, end - k);
+}
+/* Words that only a running thread of the device can mean. */
+static bool needs_device(const Tokens &t, size_t from, size_t to) {
+    static const char *const words[] = {"threadIdx", "blockIdx", "blockDim", "gridDim", "__syncthreads", "__syncwarp",
+        "atomicAdd", "__shfl_sync", "__shfl_down_sync", "__shfl_xor_sync"};
+    for (size_t i = from; i < to; i++)
+        for (const char *word : words)
+            if (is(t, i, word)) return true;
+    return false;
+}
+static bool says_something(const Tokens &t, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++)
+        if (t[i].kind != SPACE) return true;
+    return false;
+}
+/* An #if of __CUDA_ARCH__ within what runs on the device: without an #else, or with one that does another thing, code
+ * would be left out in silence. Marks it, so that the preprocessor speaks if that branch is the one that is
+ * left out. */
+static bool translate_arch(const std::string &shown, Tokens &t) {
+    std::vector<Token> made(t); /* lines are counted in the text as it was */
+    bool changed = false;
+    Scopes scopes;
+    for (size_t i = 0; i < t.size(); i++) {
+        scopes.token(t, i);
+        std::string name = directive_name(t[i]);
+        bool arch = name.compare(0, 2, "if") == 0 && t[i].text.find("__CUDA_ARCH__") != std::string::npos;
+        if (!arch || !scopes.device) continue;
+        size_t other = t.size(), end = i + 1;
+        for (int depth = 0; end < t.size(); end++) {
+            std::string here = directive_name(t[end]);
+            if (depth == 0 && (here == "endif" || here == "elif" || here == "else")) {
+                if (here == "endif") break;
+                if (other == t.size()) other = end;
+            }
+            depth += here.compare(0, 2, "if") == 0;
+            depth -= here == "endif";
+        }
+        if (end == t.size()) continue;
+        std::string mark = "#line " + std::to_string(line_of(t, i)) + " \"" + shown + "\"\nHCU_LEFT_OUT\n";
+        size_t place = other < t.size() ? other : end;
+        std::string back = "#line " + std::to_string(line_of(t, place) + (other < t.size())) + " \"" + shown + "\"\n";
+        if (other == t.size()) {
+            if (!says_something(t, i + 1, end)) continue;
+            made[end].text = "#else\n" + mark + back + t[end].text;
+        } else if (needs_device(t, i + 1, other) && !needs_device(t, other + 1, end)) {
+            made[other].text += "\n" + mark + back.substr(0, back.size() - 1);
+        } else {
+            continue;
+        }
+        changed = true;
+    }
+    t.swap(made);
+    return changed;
+}
+
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 static bool mentions(const Tokens &t, const char *word) {
@@ -379,9 +557,18 @@ static bool translate_directives(Tokens &t, bool main_file) {
     if (!main_file && !mentions(t, "__global__") && !mentions(t, "<<<") && !mentions(t, "__shared__")) return false;
     for (Token &x : t) {
         if (x.kind != DIRECTIVE || x.text.find("include") < 12) continue;
-        for (size_t at = 0; (at = x.text.find("__CUDACC__", at)) != std::string::npos; changed = true)
-            x.text.replace(at, 10, "AMP_HOSTCUDA");
+        static const char *const nvcc[] = {"__CUDACC__", "__NVCC__", "__CUDACC_EXTENDED_LAMBDA__"};
+        for (const char *word : nvcc)
+            for (size_t at = 0; (at = x.text.find(word, at)) != std::string::npos; changed = true)
+                x.text.replace(at, strlen(word), "AMP_HOSTCUDA");
     }
+    return changed;
+}
+static bool translate_version(Tokens &t) { /* of nvcc: names that NVIDIA's headers look at, too */
+    bool changed = false;
+    for (Token &x : t)
+        for (size_t at = 0; (at = x.text.find("__CUDACC_VER_M", at)) != std::string::npos; changed = true)
+            x.text.replace(at, 2, "HCU_");
     return changed;
 }
 static bool translate_casts(Tokens &t) { /* cudaLaunchCooperativeKernel((void *)kernel, ...) */
@@ -473,10 +660,17 @@ static std::string translate(const std::string &path, const std::string &shown) 
     Tokens t = tokens_of(text);
     size_t slash = path.rfind('/');
     bool changed = mine == 0; /* the program itself is always a copy */
+    const bool knows_us = mentions(t, "AMP_HOSTCUDA");
     changed = translate_directives(t, mine == 0) || changed;
     changed = translate_casts(t) || changed;
+    if (!knows_us) {
+        changed = translate_version(t) || changed;
+        changed = translate_asm(t) || changed;
+        changed = translate_variables(t) || changed;
+    }
     changed = translate_shared(path, t) || changed;
     changed = translate_launches(path, t) || changed;
+    if (!knows_us) changed = translate_arch(shown, t) || changed; /* last: it adds lines */
     changed = translate_includes(slash == std::string::npos ? "." : path.substr(0, slash), t, changed) || changed;
     if (!changed) return real;
     std::string name = g_out + "/" + (mine ? std::to_string(mine) + "_" : "") + base_name(path);
@@ -496,11 +690,13 @@ int main(int argc, char **argv) {
             g_folders.push_back(word.substr(2));
         else if (word == "-I" && i + 1 < argc)
             g_folders.push_back(argv[++i]);
+        else if (word == "--whole")
+            g_whole = true;
         else
             words.push_back(word);
     }
     if (words.size() != 2) {
-        fprintf(stderr, "usage: translate [-I FOLDER]... FILE.cu FOLDER\n");
+        fprintf(stderr, "usage: translate [-I FOLDER]... [--whole] FILE.cu FOLDER\n");
         return 2;
     }
     g_out = words[1];

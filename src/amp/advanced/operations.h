@@ -1,8 +1,8 @@
 /* ==== >>operations ===============================================================================================
-   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table
-   on a page. */
+   What six systems do with 222 operations, and what a policy does with them. docs/operations.md is this table on a
+   page.   tests: tests/test_policy.c, tests/torch_operations.py */
 
-/* X(suffix of AMP_OP_, "name", "classes"): one row per operation that a system classifies, under its PyTorch name where
+/* X(suffix of AMP_OP_, name, classes): one row per operation that a system classifies, under its PyTorch name where
    it has one. The classes are letters (amp_op_class), one per amp_system in its order: amp, PyTorch CUDA, PyTorch CPU,
    Apex O1, MindSpore white / black, MindSpore auto. Overloads and in-place forms share a row. A row's name is a name of
    PyTorch and Apex where their letter is a capital. A small letter: Apex lists it under other names only; PyTorch does
@@ -11,212 +11,134 @@
    rnn_compat.py before their removal, MindSpore's train/amp.py and its documentation of level "auto". */
 /* clang-format off */
 #define AMP_OP_LIST(X) \
-    X(CONV1D, "conv1d", "LLLLL-") X(CONV2D, "conv2d", "LLLLLL") X(CONV3D, "conv3d", "LLLLLL") \
-    X(CONV_TBC, "conv_tbc", "LLLL--") X(CONV_TRANSPOSE1D, "conv_transpose1d", "LLLLL-") \
-    X(CONV_TRANSPOSE2D, "conv_transpose2d", "LLLLLL") \
-    X(CONV_TRANSPOSE3D, "conv_transpose3d", "LLLLLL") X(CONVOLUTION, "convolution", "LL---L") \
-    X(CONVOLUTION_INNER, "_convolution", "LLL---") \
-    X(CUDNN_CONVOLUTION, "cudnn_convolution", "LL----") \
-    X(CUDNN_CONVOLUTION_TRANSPOSE, "cudnn_convolution_transpose", "LL----") \
-    X(CONV2D_BACKWARD_INPUT, "conv2d_backward_input", "L---L-") X(LINEAR, "linear", "LLLLLL") \
-    X(MATMUL, "matmul", "LLLLLL") X(MM, "mm", "LLLL--") X(MV, "mv", "LL-L-L") \
-    X(BMM, "bmm", "LLLLLL") X(ADDMM, "addmm", "LLLL-L") X(ADDMV, "addmv", "LL-L-L") \
-    X(ADDR, "addr", "LL-L--") X(ADDBMM, "addbmm", "LLLL-L") X(BADDBMM, "baddbmm", "LLLL-L") \
-    X(GER, "ger", "L---L-") X(EINSUM, "einsum", "LLl--L") \
-    X(CHAIN_MATMUL, "chain_matmul", "LLl---") X(LINALG_MULTI_DOT, "linalg_multi_dot", "LLl---") \
-    X(LINALG_VECDOT, "linalg_vecdot", "LLL---") \
-    X(ADDMM_ACTIVATION, "_addmm_activation", "L-L---") \
-    X(SCALED_DOT_PRODUCT_ATTENTION, "scaled_dot_product_attention", "LLL---") \
-    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, "_scaled_dot_product_flash_attention", "LL----") \
-    X(NATIVE_MULTI_HEAD_ATTENTION, "_native_multi_head_attention", "L-L---") \
-    X(THNN_FUSED_LSTM_CELL, "_thnn_fused_lstm_cell", "LL----") \
-    X(THNN_FUSED_GRU_CELL, "_thnn_fused_gru_cell", "LL----") X(LSTM_CELL, "lstm_cell", "LL-LL-") \
-    X(GRU_CELL, "gru_cell", "LL-LL-") X(RNN_TANH_CELL, "rnn_tanh_cell", "LLlLL-") \
-    X(RNN_RELU_CELL, "rnn_relu_cell", "LLlL--") X(LSTM, "lstm", "L-lL--") \
-    X(GRU, "gru", "L--L--") X(RNN_TANH, "rnn_tanh", "L-lL--") X(RNN_RELU, "rnn_relu", "L-lL--") \
-    X(MKLDNN_RNN_LAYER, "mkldnn_rnn_layer", "L-L---") X(PRELU, "prelu", "LLLLLL") \
-    X(RELU, "relu", "----L-") X(GELU, "gelu", "---F--") X(DROPOUT, "dropout", "------") \
-    X(SUB, "sub", "W--w--") X(ADD, "add", "W--W--") X(MUL, "mul", "W--W--") \
-    X(DIV, "div", "W--W--") X(EQ, "eq", "W--W--") X(EQUAL, "equal", "W--W--") \
-    X(GE, "ge", "W--W--") X(GT, "gt", "W--W--") X(LE, "le", "W--W--") X(LT, "lt", "W--W--") \
-    X(NE, "ne", "W--W--") X(BIAS_ADD, "bias_add", "W----W") X(ADD_N, "add_n", "W----W") \
-    X(CAT, "cat", "W-WW-W") X(STACK, "stack", "W-WW--") X(INDEX_COPY, "index_copy", "W-W---") \
-    X(INDEX_PUT, "index_put", "WW----") X(SCATTER_ADD, "scatter_add", "WW----") \
-    X(ADDCDIV, "addcdiv", "WW-W-W") X(ADDCMUL, "addcmul", "WW-W-W") X(ATAN2, "atan2", "WW-W--") \
-    X(BILINEAR, "bilinear", "WW-W--") X(CROSS, "cross", "WW-W-W") X(DOT, "dot", "WW-W-W") \
-    X(VDOT, "vdot", "WW----") X(TENSORDOT, "tensordot", "WWl---") \
-    X(GRID_SAMPLER, "grid_sampler", "WWF---") X(GRID_SAMPLER_2D, "grid_sampler_2d", "W-F--W") \
-    X(GRID_SAMPLER_3D, "grid_sampler_3d", "W-F--W") \
-    X(GRID_SAMPLER_2D_CPU_FALLBACK, "_grid_sampler_2d_cpu_fallback", "W-F---") \
-    X(GRID_SAMPLE, "grid_sample", "W-fF--") X(ACOS, "acos", "FF-F-F") X(ASIN, "asin", "FF-F-F") \
-    X(COSH, "cosh", "FF-F-F") X(ERFINV, "erfinv", "FF-F-F") X(EXP, "exp", "FF-F-F") \
-    X(EXPM1, "expm1", "FF-F-F") X(LOG, "log", "FF-F-F") X(LOG10, "log10", "FF-F-F") \
-    X(LOG2, "log2", "FF-F-F") X(LOG1P, "log1p", "FF---F") X(RECIPROCAL, "reciprocal", "FF-F-F") \
-    X(RSQRT, "rsqrt", "FF-F-F") X(SINH, "sinh", "FF-F-F") X(TAN, "tan", "FF-F-F") \
-    X(POW, "pow", "FF-F-F") X(SOFTPLUS, "softplus", "FF-F-F") \
-    X(LOGSUMEXP, "logsumexp", "FF----") X(SOFTMIN, "softmin", "Ff-F--") \
-    X(LAYER_NORM, "layer_norm", "FF-FFF") X(NATIVE_LAYER_NORM, "native_layer_norm", "FF----") \
-    X(GROUP_NORM, "group_norm", "FF-F-F") X(BATCH_NORM, "batch_norm", "F---FF") \
-    X(RMS_NORM, "rms_norm", "FF----") X(LOCAL_RESPONSE_NORM, "local_response_norm", "FffF--") \
-    X(NORMALIZE, "normalize", "Ff-F--") X(FROBENIUS_NORM, "frobenius_norm", "FF----") \
-    X(NUCLEAR_NORM, "nuclear_norm", "FF----") X(RENORM, "renorm", "FF-F-F") \
-    X(DIST, "dist", "FF-F--") X(PDIST, "pdist", "FF---F") X(CDIST, "cdist", "FFF--F") \
-    X(COSINE_SIMILARITY, "cosine_similarity", "FF-F--") X(STD, "std", "F--F--") \
-    X(VAR, "var", "F--F--") X(CPU, "cpu", "---F--") \
-    X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "BBFB--") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "binary_cross_entropy_with_logits", "FFFF-F") \
-    X(COSINE_EMBEDDING_LOSS, "cosine_embedding_loss", "FFFF--") \
-    X(CROSS_ENTROPY, "cross_entropy", "OffF--") \
-    X(CROSS_ENTROPY_LOSS, "cross_entropy_loss", "OfF---") X(CTC_LOSS, "ctc_loss", "F-FF--") \
-    X(HINGE_EMBEDDING_LOSS, "hinge_embedding_loss", "FFFF--") \
-    X(HUBER_LOSS, "huber_loss", "FFF---") X(KL_DIV, "kl_div", "FFFF-F") \
-    X(L1_LOSS, "l1_loss", "FFFF-F") X(MARGIN_RANKING_LOSS, "margin_ranking_loss", "FFFF--") \
-    X(MSE_LOSS, "mse_loss", "FFFF-F") X(MULTI_MARGIN_LOSS, "multi_margin_loss", "FFFF-F") \
-    X(MULTILABEL_MARGIN_LOSS, "multilabel_margin_loss", "FFFF-F") \
-    X(MULTILABEL_MARGIN_LOSS_FORWARD, "multilabel_margin_loss_forward", "F-F---") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "multilabel_soft_margin_loss", "Ff-F--") \
-    X(NLL_LOSS, "nll_loss", "FFFF-F") X(NLL_LOSS2D, "nll_loss2d", "FFF--F") \
-    X(POISSON_NLL_LOSS, "poisson_nll_loss", "FFFF--") \
-    X(SMOOTH_L1_LOSS, "smooth_l1_loss", "FFFF-F") \
-    X(SOFT_MARGIN_LOSS, "soft_margin_loss", "FFFF-F") \
-    X(TRIPLET_MARGIN_LOSS, "triplet_margin_loss", "FFFF-F") \
-    X(INTERPOLATE, "interpolate", "Ff-F--") \
-    X(UPSAMPLE_NEAREST1D, "upsample_nearest1d", "FF----") \
-    X(UPSAMPLE_NEAREST2D, "upsample_nearest2d", "FF----") \
-    X(UPSAMPLE_NEAREST3D, "upsample_nearest3d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT1D, "_upsample_nearest_exact1d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT2D, "_upsample_nearest_exact2d", "FF----") \
-    X(UPSAMPLE_NEAREST_EXACT3D, "_upsample_nearest_exact3d", "FF----") \
-    X(UPSAMPLE_LINEAR1D, "upsample_linear1d", "FF----") \
-    X(UPSAMPLE_BILINEAR2D, "upsample_bilinear2d", "FF----") \
-    X(UPSAMPLE_BILINEAR2D_AA, "_upsample_bilinear2d_aa", "FF----") \
-    X(UPSAMPLE_TRILINEAR3D, "upsample_trilinear3d", "FF----") \
-    X(UPSAMPLE_BICUBIC2D, "upsample_bicubic2d", "FF----") \
-    X(UPSAMPLE_BICUBIC2D_AA, "_upsample_bicubic2d_aa", "FF----") X(SOFTMAX, "softmax", "OO-F-F") \
-    X(LOG_SOFTMAX, "log_softmax", "OO-F-F") X(SUM, "sum", "OO-F-F") X(MEAN, "mean", "O--F--") \
-    X(PROD, "prod", "OOFF-F") X(CUMSUM, "cumsum", "OO-F-F") X(CUMPROD, "cumprod", "OO-F-F") \
-    X(NORM, "norm", "OO-F-F") X(LINALG_VECTOR_NORM, "linalg_vector_norm", "OO----") \
-    X(LINALG_MATRIX_NORM, "linalg_matrix_norm", "OO----") X(AVG_POOL3D, "avg_pool3d", "--F---") \
-    X(MAX_POOL3D, "max_pool3d", "--F---") X(MAX_UNPOOL2D, "max_unpool2d", "--F---") \
-    X(MAX_UNPOOL3D, "max_unpool3d", "--F---") \
-    X(ADAPTIVE_AVG_POOL3D, "adaptive_avg_pool3d", "--F---") \
-    X(ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", "--F---") \
-    X(FRACTIONAL_MAX_POOL2D, "fractional_max_pool2d", "--F---") \
-    X(FRACTIONAL_MAX_POOL3D, "fractional_max_pool3d", "--F---") \
-    X(REFLECTION_PAD1D, "reflection_pad1d", "--F---") \
-    X(REFLECTION_PAD2D, "reflection_pad2d", "--F---") \
-    X(REPLICATION_PAD1D, "replication_pad1d", "--F---") \
-    X(REPLICATION_PAD2D, "replication_pad2d", "--F---") \
-    X(REPLICATION_PAD3D, "replication_pad3d", "--F---") \
-    X(VIEW_AS_COMPLEX, "view_as_complex", "--F---") \
-    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, "fake_quantize_per_tensor_affine", "--F---") \
-    X(POLAR, "polar", "F-F---") X(QUANTILE, "quantile", "F-F---") \
-    X(NANQUANTILE, "nanquantile", "F-F---") X(STFT, "stft", "F-F---") \
-    X(TRACE, "trace", "F-F---") X(CHOLESKY, "cholesky", "F-F---") \
-    X(CHOLESKY_INVERSE, "cholesky_inverse", "F-F---") \
-    X(CHOLESKY_SOLVE, "cholesky_solve", "F-F---") X(INVERSE, "inverse", "F-F---") \
-    X(LU_SOLVE, "lu_solve", "F-F---") X(ORGQR, "orgqr", "F-F---") X(ORMQR, "ormqr", "F-F---") \
-    X(PINVERSE, "pinverse", "F-F---") X(GEQRF, "geqrf", "F-F---") \
-    X(LU_WITH_INFO, "_lu_with_info", "F-F---") X(QR, "qr", "F-F---") X(SVD, "svd", "F-F---") \
-    X(TRIANGULAR_SOLVE, "triangular_solve", "F-F---") X(FFT_FFT, "fft_fft", "F-F---") \
-    X(FFT_IFFT, "fft_ifft", "F-F---") X(FFT_FFT2, "fft_fft2", "F-F---") \
-    X(FFT_IFFT2, "fft_ifft2", "F-F---") X(FFT_FFTN, "fft_fftn", "F-F---") \
-    X(FFT_IFFTN, "fft_ifftn", "F-F---") X(FFT_RFFT, "fft_rfft", "F-F---") \
-    X(FFT_IRFFT, "fft_irfft", "F-F---") X(FFT_RFFT2, "fft_rfft2", "F-F---") \
-    X(FFT_IRFFT2, "fft_irfft2", "F-F---") X(FFT_RFFTN, "fft_rfftn", "F-F---") \
-    X(FFT_IRFFTN, "fft_irfftn", "F-F---") X(FFT_HFFT, "fft_hfft", "F-F---") \
-    X(FFT_IHFFT, "fft_ihfft", "F-F---") X(LINALG_COND, "linalg_cond", "F-F---") \
-    X(LINALG_MATRIX_RANK, "linalg_matrix_rank", "F-F---") \
-    X(LINALG_SOLVE, "linalg_solve", "F-F---") X(LINALG_CHOLESKY, "linalg_cholesky", "F-F---") \
-    X(LINALG_CHOLESKY_EX, "linalg_cholesky_ex", "F-F---") X(LINALG_SVD, "linalg_svd", "F-F---") \
-    X(LINALG_SVDVALS, "linalg_svdvals", "F-F---") X(LINALG_EIG, "linalg_eig", "F-F---") \
-    X(LINALG_EIGH, "linalg_eigh", "F-F---") X(LINALG_EIGVALS, "linalg_eigvals", "F-F---") \
-    X(LINALG_EIGVALSH, "linalg_eigvalsh", "F-F---") X(LINALG_INV, "linalg_inv", "F-F---") \
-    X(LINALG_INV_EX, "linalg_inv_ex", "F-F---") \
-    X(LINALG_HOUSEHOLDER_PRODUCT, "linalg_householder_product", "F-F---") \
-    X(LINALG_TENSORINV, "linalg_tensorinv", "F-F---") \
-    X(LINALG_TENSORSOLVE, "linalg_tensorsolve", "F-F---") X(LINALG_QR, "linalg_qr", "F-F---") \
-    X(LINALG_LSTSQ, "linalg_lstsq", "F-F---")
+    X(CONV1D, conv1d, LLLLL_) X(CONV2D, conv2d, LLLLLL) X(CONV3D, conv3d, LLLLLL) X(CONV_TBC, conv_tbc, LLLL__) \
+    X(CONV_TRANSPOSE1D, conv_transpose1d, LLLLL_) X(CONV_TRANSPOSE2D, conv_transpose2d, LLLLLL) \
+    X(CONV_TRANSPOSE3D, conv_transpose3d, LLLLLL) X(CONVOLUTION, convolution, LL___L) \
+    X(CONVOLUTION_INNER, _convolution, LLL___) X(CUDNN_CONVOLUTION, cudnn_convolution, LL____) \
+    X(CUDNN_CONVOLUTION_TRANSPOSE, cudnn_convolution_transpose, LL____) \
+    X(CONV2D_BACKWARD_INPUT, conv2d_backward_input, L___L_) X(LINEAR, linear, LLLLLL) X(MATMUL, matmul, LLLLLL) \
+    X(MM, mm, LLLL__) X(MV, mv, LL_L_L) X(BMM, bmm, LLLLLL) X(ADDMM, addmm, LLLL_L) X(ADDMV, addmv, LL_L_L) \
+    X(ADDR, addr, LL_L__) X(ADDBMM, addbmm, LLLL_L) X(BADDBMM, baddbmm, LLLL_L) X(GER, ger, L___L_) \
+    X(EINSUM, einsum, LLl__L) X(CHAIN_MATMUL, chain_matmul, LLl___) X(LINALG_MULTI_DOT, linalg_multi_dot, LLl___) \
+    X(LINALG_VECDOT, linalg_vecdot, LLL___) X(ADDMM_ACTIVATION, _addmm_activation, L_L___) \
+    X(SCALED_DOT_PRODUCT_ATTENTION, scaled_dot_product_attention, LLL___) \
+    X(SCALED_DOT_PRODUCT_FLASH_ATTENTION, _scaled_dot_product_flash_attention, LL____) \
+    X(NATIVE_MULTI_HEAD_ATTENTION, _native_multi_head_attention, L_L___) \
+    X(THNN_FUSED_LSTM_CELL, _thnn_fused_lstm_cell, LL____) X(THNN_FUSED_GRU_CELL, _thnn_fused_gru_cell, LL____) \
+    X(LSTM_CELL, lstm_cell, LL_LL_) X(GRU_CELL, gru_cell, LL_LL_) X(RNN_TANH_CELL, rnn_tanh_cell, LLlLL_) \
+    X(RNN_RELU_CELL, rnn_relu_cell, LLlL__) X(LSTM, lstm, L_lL__) X(GRU, gru, L__L__) X(RNN_TANH, rnn_tanh, L_lL__) \
+    X(RNN_RELU, rnn_relu, L_lL__) X(MKLDNN_RNN_LAYER, mkldnn_rnn_layer, L_L___) X(PRELU, prelu, LLLLLL) \
+    X(RELU, relu, ____L_) X(GELU, gelu, ___F__) X(DROPOUT, dropout, ______) X(SUB, sub, W__w__) X(ADD, add, W__W__) \
+    X(MUL, mul, W__W__) X(DIV, div, W__W__) X(EQ, eq, W__W__) X(EQUAL, equal, W__W__) X(GE, ge, W__W__) \
+    X(GT, gt, W__W__) X(LE, le, W__W__) X(LT, lt, W__W__) X(NE, ne, W__W__) X(BIAS_ADD, bias_add, W____W) \
+    X(ADD_N, add_n, W____W) X(CAT, cat, W_WW_W) X(STACK, stack, W_WW__) X(INDEX_COPY, index_copy, W_W___) \
+    X(INDEX_PUT, index_put, WW____) X(SCATTER_ADD, scatter_add, WW____) X(ADDCDIV, addcdiv, WW_W_W) \
+    X(ADDCMUL, addcmul, WW_W_W) X(ATAN2, atan2, WW_W__) X(BILINEAR, bilinear, WW_W__) X(CROSS, cross, WW_W_W) \
+    X(DOT, dot, WW_W_W) X(VDOT, vdot, WW____) X(TENSORDOT, tensordot, WWl___) X(GRID_SAMPLER, grid_sampler, WWF___) \
+    X(GRID_SAMPLER_2D, grid_sampler_2d, W_F__W) X(GRID_SAMPLER_3D, grid_sampler_3d, W_F__W) \
+    X(GRID_SAMPLER_2D_CPU_FALLBACK, _grid_sampler_2d_cpu_fallback, W_F___) X(GRID_SAMPLE, grid_sample, W_fF__) \
+    X(ACOS, acos, FF_F_F) X(ASIN, asin, FF_F_F) X(COSH, cosh, FF_F_F) X(ERFINV, erfinv, FF_F_F) X(EXP, exp, FF_F_F) \
+    X(EXPM1, expm1, FF_F_F) X(LOG, log, FF_F_F) X(LOG10, log10, FF_F_F) X(LOG2, log2, FF_F_F) X(LOG1P, log1p, FF___F) \
+    X(RECIPROCAL, reciprocal, FF_F_F) X(RSQRT, rsqrt, FF_F_F) X(SINH, sinh, FF_F_F) X(TAN, tan, FF_F_F) \
+    X(POW, pow, FF_F_F) X(SOFTPLUS, softplus, FF_F_F) X(LOGSUMEXP, logsumexp, FF____) X(SOFTMIN, softmin, Ff_F__) \
+    X(LAYER_NORM, layer_norm, FF_FFF) X(NATIVE_LAYER_NORM, native_layer_norm, FF____) \
+    X(GROUP_NORM, group_norm, FF_F_F) X(BATCH_NORM, batch_norm, F___FF) X(RMS_NORM, rms_norm, FF____) \
+    X(LOCAL_RESPONSE_NORM, local_response_norm, FffF__) X(NORMALIZE, normalize, Ff_F__) \
+    X(FROBENIUS_NORM, frobenius_norm, FF____) X(NUCLEAR_NORM, nuclear_norm, FF____) X(RENORM, renorm, FF_F_F) \
+    X(DIST, dist, FF_F__) X(PDIST, pdist, FF___F) X(CDIST, cdist, FFF__F) \
+    X(COSINE_SIMILARITY, cosine_similarity, FF_F__) X(STD, std, F__F__) X(VAR, var, F__F__) X(CPU, cpu, ___F__) \
+    X(BINARY_CROSS_ENTROPY, binary_cross_entropy, BBFB__) \
+    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, binary_cross_entropy_with_logits, FFFF_F) \
+    X(COSINE_EMBEDDING_LOSS, cosine_embedding_loss, FFFF__) X(CROSS_ENTROPY, cross_entropy, OffF__) \
+    X(CROSS_ENTROPY_LOSS, cross_entropy_loss, OfF___) X(CTC_LOSS, ctc_loss, F_FF__) \
+    X(HINGE_EMBEDDING_LOSS, hinge_embedding_loss, FFFF__) X(HUBER_LOSS, huber_loss, FFF___) X(KL_DIV, kl_div, FFFF_F) \
+    X(L1_LOSS, l1_loss, FFFF_F) X(MARGIN_RANKING_LOSS, margin_ranking_loss, FFFF__) X(MSE_LOSS, mse_loss, FFFF_F) \
+    X(MULTI_MARGIN_LOSS, multi_margin_loss, FFFF_F) X(MULTILABEL_MARGIN_LOSS, multilabel_margin_loss, FFFF_F) \
+    X(MULTILABEL_MARGIN_LOSS_FORWARD, multilabel_margin_loss_forward, F_F___) \
+    X(MULTILABEL_SOFT_MARGIN_LOSS, multilabel_soft_margin_loss, Ff_F__) X(NLL_LOSS, nll_loss, FFFF_F) \
+    X(NLL_LOSS2D, nll_loss2d, FFF__F) X(POISSON_NLL_LOSS, poisson_nll_loss, FFFF__) \
+    X(SMOOTH_L1_LOSS, smooth_l1_loss, FFFF_F) X(SOFT_MARGIN_LOSS, soft_margin_loss, FFFF_F) \
+    X(TRIPLET_MARGIN_LOSS, triplet_margin_loss, FFFF_F) X(INTERPOLATE, interpolate, Ff_F__) \
+    X(UPSAMPLE_NEAREST1D, upsample_nearest1d, FF____) X(UPSAMPLE_NEAREST2D, upsample_nearest2d, FF____) \
+    X(UPSAMPLE_NEAREST3D, upsample_nearest3d, FF____) X(UPSAMPLE_NEAREST_EXACT1D, _upsample_nearest_exact1d, FF____) \
+    X(UPSAMPLE_NEAREST_EXACT2D, _upsample_nearest_exact2d, FF____) \
+    X(UPSAMPLE_NEAREST_EXACT3D, _upsample_nearest_exact3d, FF____) X(UPSAMPLE_LINEAR1D, upsample_linear1d, FF____) \
+    X(UPSAMPLE_BILINEAR2D, upsample_bilinear2d, FF____) X(UPSAMPLE_BILINEAR2D_AA, _upsample_bilinear2d_aa, FF____) \
+    X(UPSAMPLE_TRILINEAR3D, upsample_trilinear3d, FF____) X(UPSAMPLE_BICUBIC2D, upsample_bicubic2d, FF____) \
+    X(UPSAMPLE_BICUBIC2D_AA, _upsample_bicubic2d_aa, FF____) X(SOFTMAX, softmax, OO_F_F) \
+    X(LOG_SOFTMAX, log_softmax, OO_F_F) X(SUM, sum, OO_F_F) X(MEAN, mean, O__F__) X(PROD, prod, OOFF_F) \
+    X(CUMSUM, cumsum, OO_F_F) X(CUMPROD, cumprod, OO_F_F) X(NORM, norm, OO_F_F) \
+    X(LINALG_VECTOR_NORM, linalg_vector_norm, OO____) X(LINALG_MATRIX_NORM, linalg_matrix_norm, OO____) \
+    X(AVG_POOL3D, avg_pool3d, __F___) X(MAX_POOL3D, max_pool3d, __F___) X(MAX_UNPOOL2D, max_unpool2d, __F___) \
+    X(MAX_UNPOOL3D, max_unpool3d, __F___) X(ADAPTIVE_AVG_POOL3D, adaptive_avg_pool3d, __F___) \
+    X(ADAPTIVE_MAX_POOL3D, adaptive_max_pool3d, __F___) X(FRACTIONAL_MAX_POOL2D, fractional_max_pool2d, __F___) \
+    X(FRACTIONAL_MAX_POOL3D, fractional_max_pool3d, __F___) X(REFLECTION_PAD1D, reflection_pad1d, __F___) \
+    X(REFLECTION_PAD2D, reflection_pad2d, __F___) X(REPLICATION_PAD1D, replication_pad1d, __F___) \
+    X(REPLICATION_PAD2D, replication_pad2d, __F___) X(REPLICATION_PAD3D, replication_pad3d, __F___) \
+    X(VIEW_AS_COMPLEX, view_as_complex, __F___) \
+    X(FAKE_QUANTIZE_PER_TENSOR_AFFINE, fake_quantize_per_tensor_affine, __F___) X(POLAR, polar, F_F___) \
+    X(QUANTILE, quantile, F_F___) X(NANQUANTILE, nanquantile, F_F___) X(STFT, stft, F_F___) X(TRACE, trace, F_F___) \
+    X(CHOLESKY, cholesky, F_F___) X(CHOLESKY_INVERSE, cholesky_inverse, F_F___) \
+    X(CHOLESKY_SOLVE, cholesky_solve, F_F___) X(INVERSE, inverse, F_F___) X(LU_SOLVE, lu_solve, F_F___) \
+    X(ORGQR, orgqr, F_F___) X(ORMQR, ormqr, F_F___) X(PINVERSE, pinverse, F_F___) X(GEQRF, geqrf, F_F___) \
+    X(LU_WITH_INFO, _lu_with_info, F_F___) X(QR, qr, F_F___) X(SVD, svd, F_F___) \
+    X(TRIANGULAR_SOLVE, triangular_solve, F_F___) X(FFT_FFT, fft_fft, F_F___) X(FFT_IFFT, fft_ifft, F_F___) \
+    X(FFT_FFT2, fft_fft2, F_F___) X(FFT_IFFT2, fft_ifft2, F_F___) X(FFT_FFTN, fft_fftn, F_F___) \
+    X(FFT_IFFTN, fft_ifftn, F_F___) X(FFT_RFFT, fft_rfft, F_F___) X(FFT_IRFFT, fft_irfft, F_F___) \
+    X(FFT_RFFT2, fft_rfft2, F_F___) X(FFT_IRFFT2, fft_irfft2, F_F___) X(FFT_RFFTN, fft_rfftn, F_F___) \
+    X(FFT_IRFFTN, fft_irfftn, F_F___) X(FFT_HFFT, fft_hfft, F_F___) X(FFT_IHFFT, fft_ihfft, F_F___) \
+    X(LINALG_COND, linalg_cond, F_F___) X(LINALG_MATRIX_RANK, linalg_matrix_rank, F_F___) \
+    X(LINALG_SOLVE, linalg_solve, F_F___) X(LINALG_CHOLESKY, linalg_cholesky, F_F___) \
+    X(LINALG_CHOLESKY_EX, linalg_cholesky_ex, F_F___) X(LINALG_SVD, linalg_svd, F_F___) \
+    X(LINALG_SVDVALS, linalg_svdvals, F_F___) X(LINALG_EIG, linalg_eig, F_F___) X(LINALG_EIGH, linalg_eigh, F_F___) \
+    X(LINALG_EIGVALS, linalg_eigvals, F_F___) X(LINALG_EIGVALSH, linalg_eigvalsh, F_F___) \
+    X(LINALG_INV, linalg_inv, F_F___) X(LINALG_INV_EX, linalg_inv_ex, F_F___) \
+    X(LINALG_HOUSEHOLDER_PRODUCT, linalg_householder_product, F_F___) X(LINALG_TENSORINV, linalg_tensorinv, F_F___) \
+    X(LINALG_TENSORSOLVE, linalg_tensorsolve, F_F___) X(LINALG_QR, linalg_qr, F_F___) \
+    X(LINALG_LSTSQ, linalg_lstsq, F_F___)
 /* clang-format on */
 
-/* X(suffix of AMP_OP_, "other name", "systems"): further names. Systems that list the operation by this name: A Apex, M
-   MindSpore white or black, S MindSpore auto; "": none does, it is here for convenience. */
+/* X(suffix of AMP_OP_, other name, systems): further names. Systems that list the operation by this name: A Apex, M
+   MindSpore white or black, S MindSpore auto. */
 /* clang-format off */
 #define AMP_OP_NAME_LIST(X) \
-    X(CONV1D, "nn.Conv1d", "M") X(CONV2D, "nn.Conv2d", "M") X(CONV2D, "Conv2D", "MS") \
-    X(CONV2D, "Conv2DExt", "S") X(CONV3D, "nn.Conv3d", "M") X(CONV3D, "Conv3D", "MS") \
-    X(CONV3D, "Conv3DExt", "S") X(CONV_TRANSPOSE1D, "nn.Conv1dTranspose", "M") \
-    X(CONV_TRANSPOSE1D, "nn.ConvTranspose1d", "") X(CONV_TRANSPOSE2D, "nn.Conv2dTranspose", "M") \
-    X(CONV_TRANSPOSE2D, "nn.ConvTranspose2d", "") X(CONV_TRANSPOSE2D, "Conv2DTranspose", "MS") \
-    X(CONV_TRANSPOSE2D, "ConvTranspose2D", "S") X(CONV_TRANSPOSE3D, "nn.Conv3dTranspose", "M") \
-    X(CONV_TRANSPOSE3D, "nn.ConvTranspose3d", "") X(CONV_TRANSPOSE3D, "Conv3DTranspose", "MS") \
-    X(CONVOLUTION, "Convolution", "S") X(CONV2D_BACKWARD_INPUT, "Conv2DBackpropInput", "M") \
-    X(LINEAR, "nn.Dense", "M") X(LINEAR, "Dense", "S") X(LINEAR, "nn.Linear", "") \
-    X(MATMUL, "MatMul", "MS") X(MATMUL, "MatMulExt", "S") X(MATMUL, "__matmul__", "A") \
-    X(BMM, "BatchMatMul", "MS") X(BMM, "BatchMatMulExt", "S") X(ADDMM, "Addmm", "S") \
-    X(GER, "Ger", "M") X(EINSUM, "Einsum", "S") X(LSTM_CELL, "nn.LSTMCell", "M") \
-    X(LSTM_CELL, "LSTMCell", "A") X(GRU_CELL, "nn.GRUCell", "M") X(GRU_CELL, "GRUCell", "A") \
-    X(RNN_TANH_CELL, "nn.RNNCell", "M") X(RNN_TANH_CELL, "RNNTanhCell", "A") \
-    X(RNN_TANH_CELL, "RNNCell", "") X(LSTM, "LSTM", "A") X(LSTM, "nn.LSTM", "") \
-    X(GRU, "GRU", "A") X(GRU, "nn.GRU", "") X(RNN_TANH, "RNN", "A") X(RNN_TANH, "nn.RNN", "") \
-    X(RNN_TANH, "RNN_TANH", "A") X(PRELU, "PReLU", "MS") X(PRELU, "nn.PReLU", "") \
-    X(RELU, "ReLU", "M") X(RELU, "nn.ReLU", "") X(GELU, "nn.GELU", "") \
-    X(DROPOUT, "nn.Dropout", "") X(ADD, "__add__", "A") X(ADD, "__radd__", "A") \
-    X(ADD, "__iadd__", "A") X(SUB, "__sub__", "A") X(SUB, "__rsub__", "A") \
-    X(SUB, "__isub__", "A") X(MUL, "__mul__", "A") X(MUL, "__rmul__", "A") \
-    X(MUL, "__imul__", "A") X(DIV, "__div__", "A") X(DIV, "__rdiv__", "A") \
-    X(DIV, "__idiv__", "A") X(DIV, "__truediv__", "A") X(DIV, "__rtruediv__", "A") \
-    X(DIV, "__itruediv__", "A") X(EQ, "__eq__", "A") X(GE, "__ge__", "A") X(GT, "__gt__", "A") \
-    X(LE, "__le__", "A") X(LT, "__lt__", "A") X(NE, "__ne__", "A") X(BIAS_ADD, "BiasAdd", "S") \
-    X(ADD_N, "AddN", "S") X(CAT, "Concat", "S") X(ADDCDIV, "Addcdiv", "S") \
-    X(ADDCMUL, "Addcmul", "S") X(BILINEAR, "nn.Bilinear", "") X(CROSS, "Cross", "S") \
-    X(CROSS, "_PyboostCrossPrim", "S") X(DOT, "Dot", "S") \
-    X(GRID_SAMPLER_2D, "GridSampler2D", "S") X(GRID_SAMPLER_3D, "GridSampler3D", "S") \
-    X(ACOS, "ACos", "S") X(ASIN, "Asin", "S") X(COSH, "Cosh", "S") X(ERFINV, "Erfinv", "S") \
-    X(EXP, "Exp", "S") X(EXPM1, "Expm1", "S") X(LOG, "Log", "S") X(LOG1P, "Log1p", "S") \
-    X(RECIPROCAL, "Reciprocal", "S") X(RSQRT, "Rsqrt", "S") X(SINH, "Sinh", "S") \
-    X(TAN, "Tan", "S") X(POW, "Pow", "S") X(POW, "__pow__", "A") X(POW, "__ipow__", "A") \
-    X(POW, "__rpow__", "A") X(SOFTPLUS, "Softplus", "S") X(SOFTPLUS, "SoftplusExt", "S") \
-    X(SOFTPLUS, "nn.Softplus", "") X(LAYER_NORM, "nn.LayerNorm", "M") \
-    X(LAYER_NORM, "LayerNorm", "S") X(LAYER_NORM, "LayerNormExt", "S") \
-    X(GROUP_NORM, "GroupNorm", "S") X(GROUP_NORM, "nn.GroupNorm", "") \
-    X(BATCH_NORM, "nn.BatchNorm1d", "M") X(BATCH_NORM, "nn.BatchNorm2d", "M") \
-    X(BATCH_NORM, "nn.BatchNorm3d", "M") X(BATCH_NORM, "BatchNorm", "S") \
-    X(BATCH_NORM, "BatchNormExt", "S") X(RMS_NORM, "nn.RMSNorm", "") X(RENORM, "Renorm", "S") \
-    X(PDIST, "Pdist", "S") X(CDIST, "Cdist", "S") X(BINARY_CROSS_ENTROPY, "nn.BCELoss", "") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "BCEWithLogitsLoss", "S") \
-    X(BINARY_CROSS_ENTROPY_WITH_LOGITS, "nn.BCEWithLogitsLoss", "") \
-    X(CROSS_ENTROPY, "nn.CrossEntropyLoss", "") X(KL_DIV, "KLDivLoss", "S") \
-    X(KL_DIV, "nn.KLDivLoss", "") X(MSE_LOSS, "MSELossExt", "S") X(MSE_LOSS, "nn.MSELoss", "") \
-    X(MULTI_MARGIN_LOSS, "MultiMarginLoss", "S") X(MULTI_MARGIN_LOSS, "nn.MultiMarginLoss", "") \
-    X(MULTILABEL_MARGIN_LOSS, "MultilabelMarginLoss", "S") \
-    X(MULTILABEL_MARGIN_LOSS, "nn.MultiLabelMarginLoss", "") \
-    X(SMOOTH_L1_LOSS, "SmoothL1Loss", "S") X(SMOOTH_L1_LOSS, "nn.SmoothL1Loss", "") \
-    X(SOFT_MARGIN_LOSS, "SoftMarginLoss", "S") X(SOFT_MARGIN_LOSS, "nn.SoftMarginLoss", "") \
-    X(TRIPLET_MARGIN_LOSS, "TripletMarginLoss", "S") \
-    X(TRIPLET_MARGIN_LOSS, "nn.TripletMarginLoss", "") X(SOFTMAX, "Softmax", "S") \
-    X(SOFTMAX, "nn.Softmax", "") X(LOG_SOFTMAX, "LogSoftmax", "S") \
-    X(LOG_SOFTMAX, "nn.LogSoftmax", "") X(LOG_SOFTMAX, "LogSoftmaxExt", "S") \
-    X(SUM, "SumExt", "S") X(PROD, "ReduceProd", "S") X(PROD, "ProdExt", "S") \
-    X(CUMSUM, "CumSum", "S") X(CUMSUM, "CumsumExt", "S") X(CUMPROD, "CumProd", "S") \
-    X(NORM, "Norm", "S") X(RNN_RELU_CELL, "RNNReLUCell", "A") X(RNN_RELU, "RNN_RELU", "A") \
-    X(ADDBMM, "Addbmm", "S") X(ADDMV, "Addmv", "S") X(BADDBMM, "Baddbmm", "S") X(MV, "Mv", "S") \
-    X(LOG10, "Log10", "S") X(LOG2, "Log2", "S") X(L1_LOSS, "L1LossExt", "S") \
-    X(L1_LOSS, "nn.L1Loss", "") X(NLL_LOSS, "NLLLoss", "S") X(NLL_LOSS, "nn.NLLLoss", "") \
-    X(NLL_LOSS2D, "NLLLoss2d", "S") X(HUBER_LOSS, "nn.HuberLoss", "") \
-    X(POISSON_NLL_LOSS, "nn.PoissonNLLLoss", "") \
-    X(COSINE_EMBEDDING_LOSS, "nn.CosineEmbeddingLoss", "") \
-    X(HINGE_EMBEDDING_LOSS, "nn.HingeEmbeddingLoss", "") \
-    X(MARGIN_RANKING_LOSS, "nn.MarginRankingLoss", "") \
-    X(MULTILABEL_SOFT_MARGIN_LOSS, "nn.MultiLabelSoftMarginLoss", "") \
-    X(CTC_LOSS, "nn.CTCLoss", "") X(COSINE_SIMILARITY, "nn.CosineSimilarity", "") \
-    X(LOCAL_RESPONSE_NORM, "nn.LocalResponseNorm", "") X(SOFTMIN, "nn.Softmin", "") \
-    X(INTERPOLATE, "nn.Upsample", "")
+    X(CONV1D, nn.Conv1d, M) X(CONV2D, nn.Conv2d, M) X(CONV2D, Conv2D, MS) X(CONV2D, Conv2DExt, S) \
+    X(CONV3D, nn.Conv3d, M) X(CONV3D, Conv3D, MS) X(CONV3D, Conv3DExt, S) X(CONV_TRANSPOSE1D, nn.Conv1dTranspose, M) \
+    X(CONV_TRANSPOSE2D, nn.Conv2dTranspose, M) X(CONV_TRANSPOSE2D, Conv2DTranspose, MS) \
+    X(CONV_TRANSPOSE2D, ConvTranspose2D, S) X(CONV_TRANSPOSE3D, nn.Conv3dTranspose, M) \
+    X(CONV_TRANSPOSE3D, Conv3DTranspose, MS) X(CONVOLUTION, Convolution, S) \
+    X(CONV2D_BACKWARD_INPUT, Conv2DBackpropInput, M) X(LINEAR, nn.Dense, M) X(LINEAR, Dense, S) X(MATMUL, MatMul, MS) \
+    X(MATMUL, MatMulExt, S) X(MATMUL, __matmul__, A) X(BMM, BatchMatMul, MS) X(BMM, BatchMatMulExt, S) \
+    X(ADDMM, Addmm, S) X(GER, Ger, M) X(EINSUM, Einsum, S) X(LSTM_CELL, nn.LSTMCell, M) X(LSTM_CELL, LSTMCell, A) \
+    X(GRU_CELL, nn.GRUCell, M) X(GRU_CELL, GRUCell, A) X(RNN_TANH_CELL, nn.RNNCell, M) \
+    X(RNN_TANH_CELL, RNNTanhCell, A) X(LSTM, LSTM, A) X(GRU, GRU, A) X(RNN_TANH, RNN, A) X(RNN_TANH, RNN_TANH, A) \
+    X(PRELU, PReLU, MS) X(RELU, ReLU, M) X(ADD, __add__, A) X(ADD, __radd__, A) X(ADD, __iadd__, A) X(SUB, __sub__, A) \
+    X(SUB, __rsub__, A) X(SUB, __isub__, A) X(MUL, __mul__, A) X(MUL, __rmul__, A) X(MUL, __imul__, A) \
+    X(DIV, __div__, A) X(DIV, __rdiv__, A) X(DIV, __idiv__, A) X(DIV, __truediv__, A) X(DIV, __rtruediv__, A) \
+    X(DIV, __itruediv__, A) X(EQ, __eq__, A) X(GE, __ge__, A) X(GT, __gt__, A) X(LE, __le__, A) X(LT, __lt__, A) \
+    X(NE, __ne__, A) X(BIAS_ADD, BiasAdd, S) X(ADD_N, AddN, S) X(CAT, Concat, S) X(ADDCDIV, Addcdiv, S) \
+    X(ADDCMUL, Addcmul, S) X(CROSS, Cross, S) X(CROSS, _PyboostCrossPrim, S) X(DOT, Dot, S) \
+    X(GRID_SAMPLER_2D, GridSampler2D, S) X(GRID_SAMPLER_3D, GridSampler3D, S) X(ACOS, ACos, S) X(ASIN, Asin, S) \
+    X(COSH, Cosh, S) X(ERFINV, Erfinv, S) X(EXP, Exp, S) X(EXPM1, Expm1, S) X(LOG, Log, S) X(LOG1P, Log1p, S) \
+    X(RECIPROCAL, Reciprocal, S) X(RSQRT, Rsqrt, S) X(SINH, Sinh, S) X(TAN, Tan, S) X(POW, Pow, S) X(POW, __pow__, A) \
+    X(POW, __ipow__, A) X(POW, __rpow__, A) X(SOFTPLUS, Softplus, S) X(SOFTPLUS, SoftplusExt, S) \
+    X(LAYER_NORM, nn.LayerNorm, M) X(LAYER_NORM, LayerNorm, S) X(LAYER_NORM, LayerNormExt, S) \
+    X(GROUP_NORM, GroupNorm, S) X(BATCH_NORM, nn.BatchNorm1d, M) X(BATCH_NORM, nn.BatchNorm2d, M) \
+    X(BATCH_NORM, nn.BatchNorm3d, M) X(BATCH_NORM, BatchNorm, S) X(BATCH_NORM, BatchNormExt, S) X(RENORM, Renorm, S) \
+    X(PDIST, Pdist, S) X(CDIST, Cdist, S) X(BINARY_CROSS_ENTROPY_WITH_LOGITS, BCEWithLogitsLoss, S) \
+    X(KL_DIV, KLDivLoss, S) X(MSE_LOSS, MSELossExt, S) X(MULTI_MARGIN_LOSS, MultiMarginLoss, S) \
+    X(MULTILABEL_MARGIN_LOSS, MultilabelMarginLoss, S) X(SMOOTH_L1_LOSS, SmoothL1Loss, S) \
+    X(SOFT_MARGIN_LOSS, SoftMarginLoss, S) X(TRIPLET_MARGIN_LOSS, TripletMarginLoss, S) X(SOFTMAX, Softmax, S) \
+    X(LOG_SOFTMAX, LogSoftmax, S) X(LOG_SOFTMAX, LogSoftmaxExt, S) X(SUM, SumExt, S) X(PROD, ReduceProd, S) \
+    X(PROD, ProdExt, S) X(CUMSUM, CumSum, S) X(CUMSUM, CumsumExt, S) X(CUMPROD, CumProd, S) X(NORM, Norm, S) \
+    X(RNN_RELU_CELL, RNNReLUCell, A) X(RNN_RELU, RNN_RELU, A) X(ADDBMM, Addbmm, S) X(ADDMV, Addmv, S) \
+    X(BADDBMM, Baddbmm, S) X(MV, Mv, S) X(LOG10, Log10, S) X(LOG2, Log2, S) X(L1_LOSS, L1LossExt, S) \
+    X(NLL_LOSS, NLLLoss, S) X(NLL_LOSS2D, NLLLoss2d, S)
 /* clang-format on */
 
-enum { /* amp_op */
-    AMP_OP_NONE = 0,
-/* an operation that no list knows */
+/* Values of amp_op. */
+enum {
+    AMP_OP_NONE = 0, /* an operation that no list knows */
 #define AMP_X(suffix, name, classes) AMP_OP_##suffix,
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
@@ -224,7 +146,7 @@ enum { /* amp_op */
 };
 
 typedef enum amp_op_class {
-    AMP_CLASS_NONE = 0, /* '-'  not listed: computed in the dtype of its inputs */
+    AMP_CLASS_NONE = 0, /* '_'  not listed: computed in the dtype of its inputs */
     AMP_CLASS_LOWER,    /* 'L'  inputs cast to FP16 or BF16 */
     AMP_CLASS_F32,      /* 'F'  inputs cast to FP32 */
     AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */

@@ -1,6 +1,7 @@
 /* ==== >>plan =====================================================================================================
    Where the bytes go, before anything is allocated. Mixed precision halves activations, not model state: FP32 Adam has
-   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16. */
+   4 + 4 + 4 + 4 = 16 bytes per parameter, FP16 copies and gradients with FP32 masters 2 + 2 + 4 + 8 = 16.
+   tests: tests/test_memory.c */
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
    read. NULL desc => defaults. All zero if there is no such layout. Class: host. */

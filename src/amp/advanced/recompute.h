@@ -1,4 +1,5 @@
-/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ---- */
+/* ---- recompute: the second forward is the first, bit for bit. What to keep: examples/recompute_plan.h ----
+   tests: tests/test_memory.c */
 
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
     amp_policy policy;

@@ -2,7 +2,7 @@
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
    contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
    the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
-   amp_gelu work in the environment they find. */
+   amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
@@ -34,8 +34,6 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
     asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(r) : "f"(a), "f"(b));
     return r;
 }
-#  undef AMPI_OP1
-#  undef AMPI_OP2
 #else
 #  if !defined(__GNUC__) || defined(__TINYC__)
 #    define AMPI_HOLD     volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
@@ -59,6 +57,12 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 #  define AMPI_OP2(name, T, op) \
     AMP_INLINE T name(T a, T b) { \
         AMPI_HOLD T r = a op b; \
+        AMPI_GUARD(r); \
+        return r; \
+    }
+#  define AMPI_OP1(name, R, T, value) \
+    AMP_INLINE R name(T a) { \
+        AMPI_HOLD R r = value; \
         AMPI_GUARD(r); \
         return r; \
     }
@@ -97,30 +101,13 @@ extern "C++" {
 #    ifdef __cplusplus
 }
 #    endif
-AMP_INLINE float amp_sqrt(float a) {
-    AMPI_HOLD float r = sqrtf(a);
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_dsqrt(double a) {
-    AMPI_HOLD double r = sqrt(a);
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_sqrt, float, float, sqrtf(a))
+AMPI_OP1(amp_dsqrt, double, double, sqrt(a))
 #  endif
-AMP_INLINE float amp_narrow(double a) {
-    AMPI_HOLD float r = (float)a;
-    AMPI_GUARD(r);
-    return r;
-}
-AMP_INLINE double amp_widen(float a) {
-    AMPI_HOLD double r = (double)a;
-    AMPI_GUARD(r);
-    return r;
-}
+AMPI_OP1(amp_narrow, float, double, (float)a)
+AMPI_OP1(amp_widen, double, float, (double)a)
 AMP_INLINE int amp_less(float a, float b) { return a < b; }
 AMP_INLINE float amp_negative(float x) { return ampi_float(ampi_bits(x) ^ 0x80000000u); }
-#  undef AMPI_OP2
 #endif
 /* By the bits: a comparison may flush subnormals. */
 AMP_INLINE int ampi_nonzero(float x) { return ampi_bits(x) << 1 != 0; }
@@ -154,38 +141,17 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 /* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */
 #if defined(__CUDA_ARCH__)
 #  if __CUDA_ARCH__ >= 800
-AMP_INLINE float ampi_at_least(float x, float limit) {
-    float r;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
-AMP_INLINE float ampi_at_most(float x, float limit) {
-    float r;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(limit));
-    return r;
-}
+AMPI_OP2(ampi_at_least, float, "max.NaN.f32", "f")
+AMPI_OP2(ampi_at_most, float, "min.NaN.f32", "f")
 #  else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
-AMP_INLINE float ampi_larger(float a, float b) { /* a, where b is NaN */
-    float r;
-    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-    return r;
-}
+AMPI_OP2(ampi_larger, float, "max.f32", "f") /* a, where b is NaN */
 /* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
-AMP_INLINE float ampi_about_inverse(float x) {
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
-AMP_INLINE float ampi_about_rsqrt(float x) {
-    float r;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    return r;
-}
-/* The instructions that ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others.
- */
+AMPI_OP1(ampi_about_inverse, float, float, "rcp.approx.ftz.f32", "f", "f")
+AMPI_OP1(ampi_about_rsqrt, float, float, "rsqrt.approx.ftz.f32", "f", "f")
+/* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
     return amp_fma(r, amp_fma(amp_negative(d), r, 1.0f), r);
@@ -198,4 +164,6 @@ AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
+#undef AMPI_OP1
+#undef AMPI_OP2
 

@@ -1,7 +1,7 @@
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
-   of them. */
+   of them: ampi_scalar_exp_scaled is AMPI_F(exp_scaled) there.   tests: tests/test_formats.c, tests/exhaustive.c */
 
 #define AMPI_PASS_MATH   1 /* exp and the activations */
 #define AMPI_PASS_UPDATE 2 /* the optimizers */
@@ -46,8 +46,6 @@ AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_exp_scaled is AMPI_F(exp_scaled) at >>lanes: search F(exp_scaled). So are its like below. */
-
 /* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
    0, NaN gives NaN. */
 AMP_INLINE float amp_exp(float x) {
@@ -87,19 +85,36 @@ AMP_INLINE float amp_log(float x) {
    |x| and <= 3e-7 (tests: every float). Source: Hendrycks and Gimpel, arXiv 1606.08415. */
 AMP_INLINE float amp_gelu(float x) { return ampi_scalar_gelu(x); }
 AMP_INLINE float amp_gelu_grad(float x) { return ampi_scalar_gelu_grad(x); }
-/* Activation, and a gradient through it: `saved` is y for ReLU and the value before the activation for GELU. */
 AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
+
+/* Activations: name, rule, 1: backward reads aux, the value before the activation, 0: it reads y. The rule is a pair of
+   functions at >>lanes, relu(x) and relu_back(dy, saved). To add one: its name in amp_act (>>products), its row, its
+   rule. */
+#define AMPI_ACT_LIST(X) \
+    X(AMP_GELU, gelu, 1) \
+    X(AMP_RELU, relu, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
-    if (act == AMP_GELU) return amp_gelu(x);
-    return act == AMP_RELU ? amp_relu(x) : x;
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule(x);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
+    return x;
 }
 AMP_INLINE float ampi_act_grad(amp_act act, float dy, float saved) {
-    if (act == AMP_GELU) return ampi_scalar_gelu_back(dy, saved);
-    if (act == AMP_RELU) return ampi_scalar_relu_back(dy, saved);
+#define AMP_X(name, rule, aux) \
+    if (act == name) return ampi_scalar_##rule##_back(dy, saved);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     return dy;
 }
+AMP_INLINE int ampi_act_reads_aux(amp_act act) {
+#define AMP_X(name, rule, aux) || (act == name && (aux))
+    return 0 AMPI_ACT_LIST(AMP_X);
+#undef AMP_X
+}
 
-/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ---- */
+/* ---- dropout: element i is dropped if its random number is below the threshold; p = 1 drops all ----
+   tests: tests/test_memory.c */
 AMP_INLINE uint64_t amp_dropout_threshold(float p) {
     float t = amp_mul(p, 4294967296.0f);
     return (uint64_t)t;

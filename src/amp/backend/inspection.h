@@ -1,4 +1,5 @@
-/* ---- inspection: totals and the record ---- */
+/* ---- inspection: from what was found in the gradients to the record, the scaler and the rates of a step ----
+   tests: tests/test_step.c, tests/test_scaler.c, tests/test_phases.c */
 
 /* What gradients are multiplied with: 1 / (scale * micro-batches), once in double. */
 AMP_INLINE float amp_sum_scale(const amp_sum_job *job) { return job->scale ? job->scale->scale : 1.0f; }

@@ -1,4 +1,5 @@
-/* ---- a parameter set, as backends see it ---- */
+/* ---- a parameter set, as backends see it; then the jobs, which is what a backend is asked to do ----
+   tests: tests/test_step.c, tests/test_params.c, tests/test_context.c (a backend of the test's own) */
 
 #define AMP_CHUNK        65536u /* elements per chunk: unit of work and of every reduction */
 #define AMP_PART         2048u  /* elements of a part: what is added up in FP32 */
@@ -13,7 +14,7 @@ typedef struct amp_param_entry {
     void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
     void *grad;
     float *accum; /* or NULL */
-    void *moment[2];
+    void *moment[AMP_MOMENTS];
     uint64_t count;
     uint32_t first_chunk; /* index of its first chunk; the others follow */
     uint32_t no_decay;
@@ -144,8 +145,8 @@ typedef struct amp_inspect_job {
     amp_scaler_state *scaler; /* or NULL */
     amp_purpose purpose;
     uint32_t summed; /* 1: totals are those of `sum`; 0: nothing was added up */
-    uint32_t
-        fresh; /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    /* 1: forget what the record says; 0: these gradients were unscaled before, and that judgement stands */
+    uint32_t fresh;
     uint32_t next_scale; /* 1: then the next loss scale */
     uint32_t keep_going; /* AMP_FOR_ACCUMULATE: 1: a bad micro-batch is dropped; 0: it spoils the window */
     float clip_norm;     /* 0: none */
@@ -221,23 +222,16 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
     uint32_t accum;                 /* 1: the accumulators instead of the gradients */
 } amp_clip_job;
 
-/* ---- products and losses: jobs ---- */
+/* ---- products and losses: jobs   tests: tests/test_products.c, tests/test_fp8.c ---- */
 
 #define AMPI_GEMM_PERMISSIONS (AMP_GEMM_TF32 | AMP_GEMM_REDUCED | AMP_GEMM_F16_SUM | AMP_GEMM_FAST_FP8)
 #define AMPI_GEMM_FLAGS       (AMPI_GEMM_PERMISSIONS | AMP_GEMM_EMULATE | AMP_GEMM_ORDERED)
 
-typedef struct amp_gemm_job { /* amp_gemm_desc with everything filled in; m, n, batch > 0 */
-    size_t m, n, k, batch;
-    amp_array a, b, c, d, bias, aux, dbias; /* without flags; c is d where the desc had none */
-    size_t lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d; /* a broadcast stride is 0 */
-    float alpha, beta;
-    const float *alpha_ptr, *beta_ptr, *scale_a, *scale_b, *scale_d;
-    float *amax_d;
-    amp_act act;
-    uint32_t trans_a, trans_b, flags; /* flags: with the context's; the first four without AMP_GEMM_ORDERED only */
-    uint32_t backward;                /* 1: aux is read; never with AMP_ACT_NONE */
-    uint32_t reads_c;                 /* beta is not 0 */
-} amp_gemm_job;
+/* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
+   0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+typedef amp_gemm_desc amp_gemm_job;
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
@@ -259,8 +253,8 @@ typedef struct amp_xent_job { /* rows > 0 */
     size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
-typedef struct
-    amp_fp8_state {       /* of one tensor, in context memory. Members of 4 bytes: a state file has them as words */
+/* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
+typedef struct amp_fp8_state {
     float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
     float amax;           /* of the last cast */
     float window;         /* delayed scaling: the largest of the history */
@@ -280,24 +274,19 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
-typedef struct amp_dropout_job { /* count > 0 */
-    size_t count;
-    amp_array x, y;
-    amp_rng rng;
-    float p; /* see amp_dropout_one */
-    uint32_t _pad;
-} amp_dropout_job;
+typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
-/* ---- products and losses: the math of one element
-   --------------------------------------------------------------------------- */
+/* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
 /* All factors of a sum over k in one, and those of c; read where the product runs. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
-    float alpha = j->alpha_ptr ? amp_mul(j->alpha, *j->alpha_ptr) : j->alpha;
+    float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
     return j->scale_b ? amp_mul(alpha, *j->scale_b) : alpha;
 }
-AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) { return j->beta_ptr ? amp_mul(j->beta, *j->beta_ptr) : j->beta; }
+AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
+    return j->beta_ptr ? amp_mul(j->beta.value, *j->beta_ptr) : j->beta.value;
+}
 
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
@@ -318,7 +307,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->reads_c) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);

@@ -1,4 +1,5 @@
-/* ---- loss scale rule ---- */
+/* ---- the loss scale: what a scaler remembers, and its scale after a good step and after a bad one ----
+   tests: tests/test_scaler.c, tests/test_edges.c */
 
 #define AMP_FOUND_INF      1u
 #define AMP_FOUND_NAN      2u

@@ -1,6 +1,6 @@
 /* ---- weights in 16 + 16 bits ----
    The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. The low half of the result is h,
-   the high half r as two's complement.
+   the high half r as two's complement.   tests: tests/test_layouts.c, tests/exhaustive.c
    FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and where h
          is a normal half; else within 2^-40 (rounded to nearest even). |w| >= 65520 and NaN live in h alone, as Inf and
          NaN.

@@ -1,7 +1,8 @@
 /* ---- the table ----
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
    function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed. Pointers in jobs are context memory unless said otherwise.
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -22,6 +23,10 @@ typedef struct amp_backend {
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
     void (*destroy)(amp_ctx *);
+    /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
+       calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
+       NULL: they change nothing */
+    amp_status (*leave)(amp_ctx *, amp_status);
     /* memory: all needed, and cast */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
@@ -44,7 +49,7 @@ typedef struct amp_backend {
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* or NULL, as the next one: no mirrors */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */
@@ -64,165 +69,16 @@ typedef struct amp_backend {
     amp_status (*dropout)(amp_ctx *, const amp_dropout_job *);
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
-
-/* The class of every verb that works on a context, for documentation and tests: X(function, class). enqueue_or_query: a
-   query if it is asked for a report. A verb that is of class host when there is nothing to allocate stands as setup. */
-/* clang-format off */
-#define AMP_VERB_LIST(X) \
-    X(amp_alloc, setup) \
-    X(amp_free, setup) \
-    X(amp_copy, query) \
-    X(amp_copy_async, enqueue) \
-    X(amp_zero, enqueue) \
-    X(amp_sync, query) \
-    X(amp_cast, enqueue) \
-    X(amp_all_finite, query) \
-    X(amp_histogram_count, query) \
-    X(amp_params_create, setup) \
-    X(amp_params_add, setup) \
-    X(amp_params_commit, setup) \
-    X(amp_params_destroy, setup) \
-    X(amp_params_master_to_model, enqueue) \
-    X(amp_params_model_to_master, enqueue) \
-    X(amp_params_grads_to, enqueue) \
-    X(amp_params_zero_grad, enqueue) \
-    X(amp_params_use, setup) \
-    X(amp_params_set_steps, query) \
-    X(amp_scaler_create, setup) \
-    X(amp_scaler_destroy, setup) \
-    X(amp_scaler_get, query) \
-    X(amp_scaler_set_scale, query) \
-    X(amp_scaler_set, query) \
-    X(amp_scaler_configure, query) \
-    X(amp_scaler_unscale, enqueue) \
-    X(amp_unscale, enqueue_or_query) \
-    X(amp_scaler_update, enqueue) \
-    X(amp_step, enqueue) \
-    X(amp_update, enqueue) \
-    X(amp_inspect, enqueue) \
-    X(amp_apply, enqueue) \
-    X(amp_window_begin, host) \
-    X(amp_window_end, host) \
-    X(amp_accumulate, enqueue) \
-    X(amp_param_read, query) \
-    X(amp_param_write, query) \
-    X(amp_grad_norm, query) \
-    X(amp_clip, enqueue) \
-    X(amp_step_poll, host) \
-    X(amp_report, query) \
-    X(amp_watch_array, query) \
-    X(amp_autocast_begin, setup) \
-    X(amp_autocast_release, setup) \
-    X(amp_autocast_input, enqueue) \
-    X(amp_snapshot_begin, setup) \
-    X(amp_dropout, enqueue) \
-    X(amp_fp8_create, setup) \
-    X(amp_fp8_destroy, setup) \
-    X(amp_quantize, enqueue) \
-    X(amp_fp8_get, query) \
-    X(amp_gemm, enqueue) \
-    X(amp_gemm_explain, host) \
-    X(amp_gemm_tune, setup) \
-    X(amp_linear_forward, enqueue) \
-    X(amp_linear_backward, enqueue) \
-    X(amp_linear_tune, setup) \
-    X(amp_softmax_cross_entropy, enqueue) \
-    X(amp_state_save, query) \
-    X(amp_state_load, query)
-/* clang-format on */
+/* What both of ours fill, with functions that are named after the entries. */
+#define AMPI_ENTRIES(X) \
+    X(destroy) \
+    X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) X(conclude) X(inspect) \
+        X(update) X(apply) X(add) X(poll) X(set_record) X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) \
+            X(xent) X(dropout) X(quantize)
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */
 AMP_API amp_status amp_ctx_create_backend(
     amp_ctx **out, const amp_backend *backend, void *self, const amp_allocator *host, const amp_logger *logger);
 AMP_API void *amp_ctx_self(const amp_ctx *ctx);
-/* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "amp_cast: %s", text). */
-#if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
-#endif
-AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...);
-/* A log line that does not report a failure. */
-#if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
-#endif
-AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
-
-AMP_INLINE uint64_t ampi_get(const uint8_t *b, int bytes) {
-    uint64_t x = 0;
-    int i;
-    for (i = 0; i < bytes; i++)
-        x |= (uint64_t)b[i] << (8 * i);
-    return x;
-}
-/* The checksum of state and plan files: XXH64 with seed 0, made from its specification (doc/xxhash_spec.md of
-   github.com/Cyan4973/xxHash). Bytes may come in pieces of any size. */
-#define AMPI_XXH_1 0x9e3779b185ebca87u
-#define AMPI_XXH_2 0xc2b2ae3d27d4eb4fu
-#define AMPI_XXH_3 0x165667b19e3779f9u
-#define AMPI_XXH_4 0x85ebca77c2b2ae63u
-#define AMPI_XXH_5 0x27d4eb2f165667c5u
-typedef struct ampi_xxh {
-    uint64_t lane[4], bytes;
-    uint8_t rest[32]; /* bytes % 32 of them wait for a full stripe */
-} ampi_xxh;
-AMP_INLINE uint64_t ampi_word(const uint8_t *b) { /* little-endian; compilers make one load of it */
-    uint64_t low = b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24;
-    return low | (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
-}
-AMP_INLINE uint64_t ampi_rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
-AMP_INLINE uint64_t ampi_xxh_round(uint64_t lane, uint64_t word) {
-    return ampi_rotate(lane + word * AMPI_XXH_2, 31) * AMPI_XXH_1;
-}
-AMP_INLINE void ampi_xxh_stripe(ampi_xxh *h, const uint8_t *b) {
-    int i;
-    for (i = 0; i < 4; i++)
-        h->lane[i] = ampi_xxh_round(h->lane[i], ampi_word(b + 8 * i));
-}
-AMP_INLINE ampi_xxh ampi_xxh_begin(void) {
-    ampi_xxh h = AMP_ZERO;
-    h.lane[0] = AMPI_XXH_1 + AMPI_XXH_2;
-    h.lane[1] = AMPI_XXH_2;
-    h.lane[3] = 0u - AMPI_XXH_1;
-    return h;
-}
-AMP_INLINE void ampi_xxh_add(ampi_xxh *h, const void *data, size_t n) {
-    const uint8_t *b = (const uint8_t *)data;
-    size_t held = (size_t)(h->bytes % 32u), i = 0;
-    h->bytes += n;
-    if (held) {
-        i = n < 32 - held ? n : 32 - held;
-        memcpy(h->rest + held, b, i);
-        if (held + i < 32) return;
-        ampi_xxh_stripe(h, h->rest);
-    }
-    for (; n - i >= 32; i += 32)
-        ampi_xxh_stripe(h, b + i);
-    if (n > i) memcpy(h->rest, b + i, n - i);
-}
-AMP_INLINE uint64_t ampi_xxh_of_lanes(const ampi_xxh *h) {
-    uint64_t x = ampi_rotate(h->lane[0], 1) + ampi_rotate(h->lane[1], 7);
-    int i;
-    x += ampi_rotate(h->lane[2], 12) + ampi_rotate(h->lane[3], 18);
-    for (i = 0; i < 4; i++)
-        x = (x ^ ampi_xxh_round(0, h->lane[i])) * AMPI_XXH_1 + AMPI_XXH_4;
-    return x;
-}
-AMP_INLINE uint64_t ampi_xxh_end(const ampi_xxh *h) {
-    size_t n = (size_t)(h->bytes % 32u), i = 0;
-    uint64_t x = (h->bytes < 32 ? AMPI_XXH_5 : ampi_xxh_of_lanes(h)) + h->bytes;
-    for (; n - i >= 8; i += 8)
-        x = ampi_rotate(x ^ ampi_xxh_round(0, ampi_word(h->rest + i)), 27) * AMPI_XXH_1 + AMPI_XXH_4;
-    for (; n - i >= 4; i += 4)
-        x = ampi_rotate(x ^ ampi_get(h->rest + i, 4) * AMPI_XXH_1, 23) * AMPI_XXH_2 + AMPI_XXH_3;
-    for (; i < n; i++)
-        x = ampi_rotate(x ^ h->rest[i] * AMPI_XXH_5, 11) * AMPI_XXH_1;
-    x = (x ^ x >> 33) * AMPI_XXH_2;
-    x = (x ^ x >> 29) * AMPI_XXH_3;
-    return x ^ x >> 32;
-}
-/* Writes a file that takes the place of `path` whole, durably and at once, or not at all: see >>state. */
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes);
-
-/* Sizes in messages: "%llu", AMPI_ULL(n). (unsigned long has 32 bits on Win64.) */
-#define AMPI_ULL(x) ((unsigned long long)(x))
 

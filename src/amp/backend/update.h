@@ -1,4 +1,5 @@
-/* ---- per-element math of an update, written once over an operation prefix P: P_mul, P_add, ... on type T ---- */
+/* ---- an update of one element: its coefficients; its rule is at >>lanes (ampi_scalar_adam_one: AMPI_F(adam_one)) ----
+   tests: tests/test_step.c, tests/test_layouts.c */
 
 typedef struct amp_coef {   /* what one parameter's update needs, from the desc, the record and the parameter */
     float inv, clip, limit; /* limit 0: none */
@@ -92,7 +93,6 @@ AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_update_one and its like are AMPI_F(update_one) ... at >>lanes: search F(update_one). */
 /* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; what the kind has no moment
    array for stays as it is. Returns what was subtracted from the weight: its update. */
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }
@@ -100,7 +100,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
     return ampi_scalar_update_one(kind, w, m, v, u, c);
 }
 
-/* ---- what an update stores, in every layout and on every backend ---- */
+/* ---- what an update stores, in every layout and on every backend   tests: tests/test_layouts.c ---- */
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */

@@ -20,9 +20,7 @@ typedef struct ampi_sum {
     size_t parts, chunks;
 } ampi_sum;
 static ampi_sum ampi_sum_begin(ampi_workspace *w) {
-    ampi_sum s = {NULL, NULL, 0, 0};
-    s.part = w->part;
-    s.lane = w->lane;
+    ampi_sum s = {w->part, w->lane, 0, 0};
     return s;
 }
 static void ampi_sum_chunk(ampi_sum *s, double chunk) {
@@ -46,9 +44,9 @@ static double ampi_sum_end_of(ampi_sum *s) {
 static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
-    if (bytes + 512 < bytes) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: %llu bytes", AMPI_ULL(bytes));
+    AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
     raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
-    if (!raw) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", AMPI_ULL(bytes));
+    AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
@@ -188,14 +186,12 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j;
+    ampi_cast_job j = AMP_ZERO;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
     j.d = d;
-    j.head = 0;
-    j._pad = 0;
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -287,7 +283,6 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *s, amp_finite_report *out) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_finite_job j;
     memset(&j, 0, sizeof j);
     j.c = ampi_cpu_of(ctx);
@@ -301,7 +296,6 @@ static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_
         }
     if (s && !s->no_check) s->found |= j.found;
     if (out) *out = j.r;
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -505,7 +499,6 @@ static void ampi_quantize_end(const ampi_quantize_run *q) {
     }
 }
 static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_quantize_run q;
     memset(&q, 0, sizeof q);
     q.c = ampi_cpu_of(ctx);
@@ -518,7 +511,6 @@ static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
     q.by = amp_fp8_begin(j);
     ampi_quantize_pass(&q, 1);
     if (j->history && !j->keep) ampi_quantize_end(&q);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 

@@ -31,7 +31,7 @@ typedef struct ampi_cpu {
 static ampi_cpu *ampi_cpu_of(amp_ctx *ctx) { return (ampi_cpu *)amp_ctx_self(ctx); }
 #ifndef AMP_NO_THREADS
 static uint64_t ampi_this_process(void) {
-#  if defined(_WIN32)
+#  if defined(_WIN32) || defined(__wasi__)
     return 0; /* no fork() */
 #  else
     return (uint64_t)getpid();
@@ -150,13 +150,10 @@ static void ampi_parallel(
 }
 #endif
 
-/* ampi_parallel in the default floating-point environment. Conversions do not depend on it, but they may raise
-   exceptions that the caller traps. */
+/* ampi_parallel, for a backend function's last line. */
 static amp_status ampi_run(
     ampi_cpu *c, size_t tasks, double work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_parallel(c, tasks, work < 1e9 ? (size_t)work : (size_t)1000000000, fn, arg);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }

@@ -59,7 +59,7 @@ typedef struct ampi_kernels {
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
     void (*act)(float *u, size_t n, amp_act act);
-    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act); /* AMP_RELU or AMP_GELU */
+    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */

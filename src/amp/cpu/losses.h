@@ -1,4 +1,4 @@
-/* ---- cross-entropy ---- */
+/* ---- cross-entropy and dropout on the CPU.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 typedef struct ampi_xent_work {
     ampi_cpu *c;
@@ -11,13 +11,12 @@ typedef struct ampi_xent_work {
 static size_t ampi_full_vectors(const ampi_kernels *k, size_t n) {
     return (n + k->lanes - 1) & ~(size_t)(k->lanes - 1);
 }
-/* The terms t(x) of n logits from element `at` on, and something up to the end of the last vector. */
-static void ampi_xent_exps(const ampi_xent_work *j, float *x, size_t at, size_t n, float max) {
-    const ampi_kernels *k = j->c->k;
-    size_t full = ampi_full_vectors(k, n);
-    k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
+/* n logits from element `at` on, and zeros up to the end of the last vector; returns how many that makes. */
+static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, size_t n) {
+    size_t full = ampi_full_vectors(j->c->k, n);
+    j->c->k->widen[j->d->logits.dtype](x, ampi_at(j->d->logits, at), n);
     memset(x + n, 0, (full - n) * sizeof *x);
-    k->exps(x, full, max);
+    return full;
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
@@ -71,9 +70,7 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
     for (i = 0; i < d->classes; i += n) {
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
-        full = ampi_full_vectors(k, n);
-        k->widen[d->logits.dtype](x, ampi_at(d->logits, at + i), n);
-        memset(x + n, 0, (full - n) * sizeof *x);
+        full = ampi_xent_logits(j, x, at + i, n);
         *top = k->largest(x, n, AMP_XENT_LEAST);
         k->exps(x, full, *top);
         s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
@@ -93,7 +90,7 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
     size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) ampi_xent_exps(j, x, at + i, n, r->max); /* else they are still there */
+        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
         k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
@@ -118,7 +115,6 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_xent_work j = AMP_ZERO;
     size_t counted = 0, r, n;
     j.c = ampi_cpu_of(ctx);
@@ -136,7 +132,6 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 

@@ -12,8 +12,8 @@ typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     size_t rows, cols; /* of a block */
 } ampi_gemm_blocks;
 
-static size_t ampi_tile_for(
-    const ampi_kernels *kn, size_t rows) { /* the smallest tile for this many rows, or the largest */
+/* The smallest tile for this many rows, or the largest. */
+static size_t ampi_tile_for(const ampi_kernels *kn, size_t rows) {
     size_t t = 0;
     while (t < 3 && kn->mr[t + 1] >= rows && kn->mr[t + 1])
         t++;
@@ -108,7 +108,7 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
     if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->reads_c) {
+    if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         kn->axpy(acc, c, n, amp_gemm_beta(d));
     }
@@ -183,14 +183,10 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
     size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
-    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, 0, 0, 0, 0};
-    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, 0, 0, 0, 0};
+    ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
+    ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
-    a.r0 = r0;
-    a.rows = ampi_least(j->rows, d->m - r0);
-    b.r0 = c0;
-    b.rows = ampi_least(j->cols, d->n - c0);
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (k0 = 0; k0 < d->k; k0 += kc) {
         kc = ampi_least(AMPI_KC, d->k - k0);
@@ -318,7 +314,7 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
-    return d->ldd == 1 && (!d->reads_c || d->ldc == 1);
+    return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
     amp_gemm_job t = *d;

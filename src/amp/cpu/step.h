@@ -19,8 +19,8 @@ static ampi_step_job ampi_step_of(amp_ctx *ctx) {
 static amp_array ampi_gradient(const amp_param_entry *p, uint32_t accum) {
     return accum ? amp_arr(p->accum, AMP_F32) : amp_arr(p->grad, p->grad_dtype);
 }
-static int ampi_not_finite(
-    double x) { /* by the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur */
+/* By the bits, after a guarded addition: compilers may be told that Inf and NaN do not occur. */
+static int ampi_not_finite(double x) {
     uint64_t b;
     x = amp_dadd(x, 0.0);
     memcpy(&b, &x, sizeof b);
@@ -108,20 +108,16 @@ static void ampi_sum_partials(const amp_param_table *table, amp_totals *t, ampi_
     t->sum = ampi_sum_end_of(&s);
 }
 static amp_status ampi_cpu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     ampi_step_job j = ampi_step_of(ctx);
     j.sum = job;
     j.inv = amp_sum_factor(job);
     ampi_parallel(j.c, job->table.n_chunks, (size_t)job->table.n_elements, ampi_cpu_sum_task, &j);
     ampi_sum_partials(&job->table, job->table.totals, j.c->work);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_conclude(job, job->sum.table.totals);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 static amp_status ampi_cpu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
@@ -174,7 +170,7 @@ static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, cons
 static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
     const amp_param_entry *p = b->p;
     if (!m || p->moment_dtype == AMP_F32) return;
-    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, which ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1);
+    ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, (amp_stored)(AMP_STORED_MOMENT_1 + which));
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
@@ -352,15 +348,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
-    (void)ctx;
-    *out = NULL;
-    return AMP_OK;
-}
-static void ampi_cpu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    (void)ctx;
-    (void)m;
-}
 static amp_status ampi_cpu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
     (void)ctx;
@@ -399,10 +386,8 @@ static amp_status ampi_cpu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_clip_task, &j);
 }
 static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
-    ampi_fpu fpu = ampi_fpu_enter();
     (void)ctx;
     amp_scaler_next(s);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 

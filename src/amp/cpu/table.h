@@ -16,36 +16,11 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
-    b.destroy = ampi_cpu_destroy;
-    b.alloc = ampi_cpu_alloc;
-    b.release = ampi_cpu_release;
-    b.copy = ampi_cpu_copy;
+#define AMP_X(entry) b.entry = ampi_cpu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
     b.copy_async = ampi_cpu_copy; /* complete on return, too */
-    b.zero = ampi_cpu_zero;
-    b.sync = ampi_cpu_sync;
     b.may_wait = ampi_cpu_sync;
-    b.cast = ampi_cpu_cast;
-    b.finite = ampi_cpu_finite;
-    b.histogram = ampi_cpu_histogram;
-    b.sum_gradients = ampi_cpu_sum_gradients;
-    b.conclude = ampi_cpu_conclude;
-    b.inspect = ampi_cpu_inspect;
-    b.update = ampi_cpu_update;
-    b.apply = ampi_cpu_apply;
-    b.add = ampi_cpu_add;
-    b.mirror_create = ampi_cpu_mirror_create;
-    b.mirror_destroy = ampi_cpu_mirror_destroy;
-    b.poll = ampi_cpu_poll;
-    b.set_record = ampi_cpu_set_record;
-    b.clip = ampi_cpu_clip;
-    b.next_scale = ampi_cpu_next_scale;
-    b.gemm = ampi_cpu_gemm;
-    b.gemm_explain = ampi_cpu_gemm_explain;
-    b.gemm_tune = NULL;
-    b.bias_grad = ampi_cpu_bias_grad;
-    b.xent = ampi_cpu_xent;
-    b.dropout = ampi_cpu_dropout;
-    b.quantize = ampi_cpu_quantize;
     return b;
 }
 
@@ -70,9 +45,14 @@ static int ampi_allowed(void) { /* processors that this process may use; 0: not 
 AMP_UNUSED
 static int ampi_allowed(void) { return 0; }
 #endif
-static int ampi_usable(void) {
 #if !defined(AMP_NO_THREADS) && defined(_SC_NPROCESSORS_ONLN)
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#  define AMPI_PROCESSORS _SC_NPROCESSORS_ONLN
+#elif !defined(AMP_NO_THREADS) && defined(__APPLE__)
+#  define AMPI_PROCESSORS 58 /* hidden like flock */
+#endif
+static int ampi_usable(void) {
+#if defined(AMPI_PROCESSORS)
+    long n = sysconf(AMPI_PROCESSORS);
     if (ampi_allowed() && ampi_allowed() < n) n = ampi_allowed();
     if (n < 1) return 1;
     return n > 256 ? 256 : (int)n;

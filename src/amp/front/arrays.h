@@ -6,25 +6,21 @@ static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
     return !ctx->b->aligned || (uintptr_t)p % size == 0;
 }
 /* floats or labels; NULL is fine */
-static amp_status ampi_check_words(amp_ctx *ctx, const char *where, const char *name, const void *p) {
+static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
     if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
-    return AMPI_INVALID(ctx, "%s: %s is not aligned to 4 bytes", where, name);
+    return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
 /* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(
-    amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t need, int required) {
-    if (!a.data) return required && need ? AMPI_INVALID(ctx, "%s: %s.data is NULL", where, name) : AMP_OK;
-    if (amp_dtype_size(a.dtype) == 0)
-        return AMPI_INVALID(ctx, "%s: %s.dtype is %d (%s); a storage dtype is needed", where, name, (int)a.dtype,
-            amp_dtype_name(a.dtype));
-    if (!ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)))
-        return AMPI_INVALID(ctx, "%s: %s.data is not aligned to the %d bytes of its elements", where, name,
-            (int)amp_dtype_size(a.dtype));
-    if (a.flags & ~AMP_CACHE) return AMPI_INVALID(ctx, "%s: %s.flags has unknown bits", where, name);
-    if (a.count && a.count < need)
-        return AMPI_INVALID(
-            ctx, "%s: %s.count is %llu, but %llu elements are needed", where, name, AMPI_ULL(a.count), AMPI_ULL(need));
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
+    AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
+        amp_dtype_name(a.dtype));
+    AMPI_CHECK(ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)),
+        "%s.data is not aligned to the %d bytes of its elements", name, (int)amp_dtype_size(a.dtype));
+    AMPI_CHECK(!(a.flags & ~AMP_CACHE), "%s.flags has unknown bits", name);
+    AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
+        AMPI_ULL(need));
     return AMP_OK;
 }
 
@@ -42,27 +38,16 @@ typedef struct ampi_extent {
     int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
 } ampi_extent;
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
-    ampi_extent r;
-    r.name = name;
-    r.data = a.data;
-    r.bytes = a.data ? count * amp_dtype_size(a.dtype) : 0;
-    r.read = read;
-    r.write = write;
+    ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
 }
-static amp_status ampi_refuse_overlap(amp_ctx *ctx, const char *where, const ampi_extent *r, const ampi_extent *with) {
-    const char *side = "after";
-    uintptr_t x = (uintptr_t)r->data;
-    uintptr_t y = (uintptr_t)with->data;
-    uintptr_t distance = y - x;
-    if (y < x) {
-        distance = x - y;
-        side = "before";
-    }
-    return AMPI_INVALID(
-        ctx, "%s: %s overlaps %s, which begins %llu bytes %s it", where, r->name, with->name, AMPI_ULL(distance), side);
+static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
+    const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
+    const int before = y < x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name,
+        AMPI_ULL(before ? x - y : y - x), before ? "before" : "after");
 }
-static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi_extent *r, size_t n) {
+static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
     for (i = 0; i < n; i++)
         for (k = 0; k < n; k++) {
@@ -71,39 +56,37 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const char *where, const ampi
             if (k == i) continue;
             if (!used) continue;
             if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
-                return ampi_refuse_overlap(ctx, where, &r[i], &r[k]);
+                return ampi_refuse_overlap(ctx, &r[i], &r[k]);
         }
     return AMP_OK;
 }
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_map(
-    amp_ctx *ctx, const char *where, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, where, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, name_x, x, count, 1));
-    AMPI_REQUIRE(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
-        ctx, AMP_ERR_INVALID_ARG, "%s: a count of %llu is too large", where, AMPI_ULL(count));
-    AMPI_REQUIRE((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s and %s overlap (the same array with one element size is allowed)", where, name_y, name_x);
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
+        "a count of %llu is too large", AMPI_ULL(count));
+    AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
+        "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    static const char where[] = "amp_cast";
     amp_cast_desc none = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!opt) opt = &none;
-    AMPI_CHECK_DESC(ctx, where, opt);
-    if (opt->rounding != AMP_NEAREST && opt->rounding != AMP_STOCHASTIC)
-        return AMPI_INVALID(ctx, "amp_cast: desc.rounding is %d", (int)opt->rounding);
-    if (opt->flags) return AMPI_INVALID(ctx, "amp_cast: desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, where, "dst", dst, "src", src, count));
+    AMPI_CHECK_DESC(opt);
+    AMPI_CHECK(
+        opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
+    AMPI_CHECK(!opt->flags, "desc.flags is not 0");
+    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return ctx->b->cast(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    AMPI_VERB(ctx, "amp_cast", ampi_do_cast(ctx, dst, src, count, opt));
+    AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
 /* A good entry of a list: an array with a count, or {NULL}. */
@@ -114,50 +97,47 @@ static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
     if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const char *where, const amp_array *a, size_t n) {
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
     char name[40];
     size_t i;
-    if (n && !a) return AMPI_INVALID(ctx, "%s: arrays is NULL", where);
+    AMPI_CHECK(!n || a, "arrays is NULL");
     for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, where, name, a[i], a[i].count, 1));
-    AMPI_REQUIRE(!a[i].count, ctx, AMP_ERR_INVALID_ARG, "%s: %s.count is %llu, which is too large", where, name,
-        AMPI_ULL(a[i].count));
-    return AMPI_INVALID(ctx, "%s: %s.count is 0, but its data is not NULL: lists need counts", where, name);
+    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!report) return AMPI_INVALID(ctx, "amp_all_finite: report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, "amp_all_finite", arrays, n_arrays));
-    AMPI_HAS(ctx, "amp_all_finite", finite);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_all_finite", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(report, "report is NULL");
+    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_HAS(finite);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
-    AMPI_VERB(ctx, "amp_all_finite", ampi_do_all_finite(ctx, report, arrays, n_arrays));
+    AMPI_VERB(ctx, all_finite, (ctx, report, arrays, n_arrays));
 }
 
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
     amp_histogram h;
     memset(&h, 0, sizeof h);
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(ctx, "amp_histogram_count: out is NULL");
-    AMPI_TRY(ampi_check_list(ctx, "amp_histogram_count", arrays, n_arrays));
-    AMPI_HAS(ctx, "amp_histogram_count", histogram);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_histogram_count", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_HAS(histogram);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
 }
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
-    AMPI_VERB(ctx, "amp_histogram_count", ampi_do_histogram_count(ctx, out, arrays, n_arrays));
+    AMPI_VERB(ctx, histogram_count, (ctx, out, arrays, n_arrays));
 }
 
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
@@ -224,51 +204,7 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     return ampi_float((uint32_t)(127 + k) << 23);
 }
 
-/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
-#  define AMPI_FPU_WORD
-typedef uint32_t ampi_fpu;
-static ampi_fpu ampi_fpu_read(void) {
-    uint32_t x = 0;
-    __asm__ volatile("stmxcsr %0" : "=m"(x));
-    return x;
-}
-static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
-static ampi_fpu ampi_fpu_enter(void) {
-    ampi_fpu old = ampi_fpu_read();
-    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
-    return old;
-} /* writing is slow */
-static void ampi_fpu_leave(ampi_fpu old) {
-    if (ampi_fpu_read() != old) ampi_fpu_write(old);
-}
-#endif
-#if defined(__aarch64__) && defined(__GNUC__)
-#  define AMPI_FPU_WORD
-typedef uint64_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) {
-    uint64_t old;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
-    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
-    return old;
-}
-static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#endif
-#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
-typedef fenv_t ampi_fpu;
-static ampi_fpu ampi_fpu_enter(void) {
-    fenv_t old;
-    (void)fegetenv(&old);
-    (void)fesetenv(FE_DFL_ENV);
-    return old;
-}
-static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
-#endif
-static float ampi_inverse(float scale) { /* volatile: computed between enter and leave */
+static float ampi_inverse(float scale) { /* volatile: computed inside the verb, in its floating-point environment */
     volatile float x = scale;
-    ampi_fpu fpu = ampi_fpu_enter();
-    x = amp_inverse_scale(x);
-    ampi_fpu_leave(fpu);
-    return x;
+    return amp_inverse_scale(x);
 }
-

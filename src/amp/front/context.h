@@ -22,13 +22,10 @@ AMP_API amp_status amp_ctx_create_backend(
     ctx->self = self;
     ctx->host = *host;
     if (logger) ctx->log = *logger;
-    {
-        void *rows = NULL;
-        if (!ampi_grow(host, &rows, 0, &ctx->cap_rows, sizeof *ctx->rows)) {
-            ampi_host_free(host, ctx, sizeof *ctx);
-            return AMP_ERR_NO_MEMORY;
-        }
-        ctx->rows = (amp_ledger_row *)rows;
+    ctx->rows = (amp_ledger_row *)ampi_grow(host, NULL, 0, &ctx->cap_rows, sizeof *ctx->rows);
+    if (!ctx->rows) {
+        ampi_host_free(host, ctx, sizeof *ctx);
+        return AMP_ERR_NO_MEMORY;
     }
     memcpy(ctx->rows[0].label, "total", 6);
     ctx->n_rows = 1;
@@ -50,29 +47,26 @@ static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
     size_t i;
-    if (!ctx) return;
-    if (!ampi_enter(ctx)) {
-        (void)ampi_refuse(ctx, "amp_ctx_destroy" AMPI_BUSY);
-        return;
-    }
+    if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a parameter set was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "a parameter set was not destroyed");
         ampi_do_params_destroy(ctx->sets);
     }
     while (ctx->scalers) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: a scaler was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "a scaler was not destroyed");
         ampi_do_scaler_destroy(ctx->scalers);
     }
     while (ctx->fp8s) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: an amp_fp8 was not destroyed");
+        amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
     for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_ctx_destroy: %llu bytes of \"%s\" were not freed",
-            AMPI_ULL(ctx->blocks[i].bytes), ctx->rows[ctx->blocks[i].row].label);
+        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
+            ctx->rows[ctx->blocks[i].row].label);
         ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
     }
+    (void)amp_verb_end(ctx, AMP_OK);
     ctx->b->destroy(ctx);
     host = ctx->host;
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
@@ -86,49 +80,51 @@ static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
 }
 
 static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    amp_ledger_row *rows = ctx->rows;
+    ampi_block *blocks;
     void *p = NULL;
     size_t row;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!out) return AMPI_INVALID(ctx, "amp_alloc: out is NULL");
+    AMPI_CHECK(out, "out is NULL");
     *out = NULL;
     if (!label) label = "user";
-    if (strlen(label) > 31) return AMPI_INVALID(ctx, "amp_alloc: label \"%s\" is longer than 31 characters", label);
+    AMPI_CHECK(strlen(label) <= 31, "label \"%s\" is longer than 31 characters", label);
     if (bytes == 0) return AMP_OK;
     for (row = 1; row < ctx->n_rows; row++)
-        if (strcmp(ctx->rows[row].label, label) == 0) break;
-    p = ctx->rows;
-    if (row == ctx->n_rows && !ampi_grow(&ctx->host, &p, ctx->n_rows, &ctx->cap_rows, sizeof *ctx->rows))
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
-    ctx->rows = (amp_ledger_row *)p;
-    p = ctx->blocks;
-    if (!ampi_grow(&ctx->host, &p, ctx->n_blocks, &ctx->cap_blocks, sizeof *ctx->blocks))
-        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "amp_alloc: no memory for the ledger");
-    ctx->blocks = (ampi_block *)p;
-    st = ctx->b->alloc(ctx, &p, bytes);
-    if (st != AMP_OK) return st;
+        if (strcmp(rows[row].label, label) == 0) break;
+    if (row == ctx->n_rows)
+        rows = (amp_ledger_row *)ampi_grow(&ctx->host, rows, ctx->n_rows, &ctx->cap_rows, sizeof *rows);
+    if (rows) ctx->rows = rows;
+    blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
+    if (blocks) ctx->blocks = blocks;
+    AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
+    AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
+    st = ampi_settle(ctx, AMP_OK);
+    if (st != AMP_OK) {
+        ctx->b->release(ctx, p, bytes);
+        return st;
+    }
     if (row == ctx->n_rows) {
-        memset(&ctx->rows[row], 0, sizeof ctx->rows[row]);
-        memcpy(ctx->rows[row].label, label, strlen(label));
+        memset(&rows[row], 0, sizeof rows[row]);
+        memcpy(rows[row].label, label, strlen(label));
         ctx->n_rows++;
     }
-    ampi_ledger_add(&ctx->rows[0], bytes);
-    ampi_ledger_add(&ctx->rows[row], bytes);
-    ctx->blocks[ctx->n_blocks].ptr = p;
-    ctx->blocks[ctx->n_blocks].bytes = bytes;
-    ctx->blocks[ctx->n_blocks].row = row;
-    ctx->n_blocks++;
+    ampi_ledger_add(&rows[0], bytes);
+    ampi_ledger_add(&rows[row], bytes);
+    blocks += ctx->n_blocks++;
+    blocks->ptr = p;
+    blocks->bytes = bytes;
+    blocks->row = row;
     *out = p;
     return AMP_OK;
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_alloc", ampi_do_alloc(ctx, out, bytes, label));
+    AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
@@ -139,9 +135,9 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
             ctx->n_blocks--;
             return AMP_OK;
         }
-    return AMPI_INVALID(ctx, "amp_free: ptr was not given by amp_alloc of this context, or is freed already");
+    return AMPI_INVALID("ptr was not given by amp_alloc of this context, or is freed already");
 }
-AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, "amp_free", ampi_do_free(ctx, ptr)); }
+AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, free, (ctx, ptr)); }
 
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label) {
     size_t i, n = 0;
@@ -154,42 +150,32 @@ AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, c
     return n;
 }
 
-static amp_status ampi_check_copy(amp_ctx *ctx, const char *where, const void *dst, const void *src) {
-    if (!dst || !src) return AMPI_INVALID(ctx, "%s: %s is NULL", where, dst ? "src" : "dst");
-    return AMP_OK;
-}
 static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    AMPI_TRY(ampi_check_copy(ctx, "amp_copy", dst, src));
-    AMPI_TRY(ampi_failed_in(ctx, "amp_copy", ctx->b->may_wait(ctx)));
+    AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->copy(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMPI_VERB(ctx, "amp_copy", ampi_do_copy(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    AMPI_TRY(ampi_check_copy(ctx, "amp_copy_async", dst, src));
+    AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
     return ctx->b->copy_async(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    AMPI_VERB(ctx, "amp_copy_async", ampi_do_copy_async(ctx, dst, src, bytes));
+    AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
 }
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (bytes == 0) return AMP_OK;
-    if (!dst) return AMPI_INVALID(ctx, "amp_zero: dst is NULL");
+    AMPI_CHECK(dst, "dst is NULL");
     return ctx->b->zero(ctx, dst, bytes);
 }
-AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    AMPI_VERB(ctx, "amp_zero", ampi_do_zero(ctx, dst, bytes));
-}
+AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_failed_in(ctx, "amp_sync", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ctx->b->may_wait(ctx));
     return ctx->b->sync(ctx);
 }
-AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_sync", ampi_do_sync(ctx)); }
+AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 

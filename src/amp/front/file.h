@@ -8,21 +8,25 @@
                 u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
-   All numbers little-endian. Version 1, which is still read, had no checksum at its end: u64 FNV-1a over words of the
-   16 bytes before it stood after the file's head and, of these and the payload, after the head of each section. */
+   All numbers little-endian. */
 
 #ifndef AMP_NO_STDIO
 
-/* ---- a file that takes the place of a different one whole, or not at all ---- */
+/* ---- a file that takes the place of a different one whole, or not at all. What each part is for:
+   a temporary file beside it, then rename     killed while writing: the old file is there, whole
+   fsync of the file before the rename         power lost after it: the name would lead to a file without its bytes
+   fsync of the directory after it             power lost: the old name may come back after the call returned
+   the lock on the temporary file              killed: the next save removes what was left, but not a living writer's
+   The file keeps its permissions, and a symbolic link stays one. ---- */
 
 static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reason given"; }
 
 #  define AMPI_PATH 4096
 typedef struct ampi_replacement {
     amp_ctx *ctx;
-    const char *where, *given; /* the path as it was given */
-    FILE *f;                   /* open on `temporary` */
-    unsigned mode;             /* of the file that will be replaced; 0: there is none */
+    const char *given; /* the path as it was given */
+    FILE *f;           /* open on `temporary` */
+    unsigned mode;     /* of the file that will be replaced; 0: there is none */
     int32_t _pad;
     char path[AMPI_PATH];      /* of that file */
     char temporary[AMPI_PATH]; /* beside it */
@@ -39,13 +43,24 @@ static size_t ampi_base_of(const char *path) { /* where the last part begins */
         if (strchr(AMPI_SEPARATORS, path[i])) at = i + 1;
     return at;
 }
-static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
-    size_t n = ampi_base_of(path);
-    memcpy(to, "./", 3); /* of a name alone */
-    if (n == 0) return;
-    memcpy(to, path, n);
-    to[n] = 0;
+#  if defined(__wasi__) /* no clock of a process, no number, no locks, though headers declare them */
+static uint64_t ampi_clock(void) { return 0; }
+static uint64_t ampi_process(void) { return 0; }
+static int ampi_lock_file(int fd) {
+    errno = ENOTSUP;
+    return fd < 0;
 }
+#  elif defined(_WIN32)
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
+#  else
+#    if !defined(LOCK_EX)
+extern int flock(int, int); /* macOS hides it and its flags from who defines _POSIX_C_SOURCE */
+#    endif
+static uint64_t ampi_clock(void) { return (uint64_t)clock(); }
+static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
+static int ampi_lock_file(int fd) { return flock(fd, 2 | 4) == 0; } /* LOCK_EX | LOCK_NB */
+#  endif
 /* A name beside r->path: its last part (cut, so that file systems take it), 16 digits, ".tmp". */
 #  define AMPI_TEMPORARY_BASE 200
 static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t attempt) {
@@ -54,7 +69,7 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
     size_t dir = ampi_base_of(r->path);
     int n;
     seed[0] = attempt;
-    seed[1] = (uint64_t)clock();
+    seed[1] = ampi_clock();
     seed[2] = (uint64_t)(uintptr_t)r; /* systems put the stack anywhere */
     ampi_xxh_add(&h, seed, sizeof seed);
     n = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.%08lx%08lx.tmp", (int)dir, r->path, AMPI_TEMPORARY_BASE,
@@ -63,16 +78,27 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if !defined(__cplusplus)
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *);
-extern FILE *fdopen(int, const char *);
-extern int fchmod(int, mode_t);
-extern ssize_t readlink(const char *, char *, size_t);
+#    if defined(__cplusplus) && defined(__THROW)
+#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#    else
+#      define AMPI_NO_THROW
 #    endif
+extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
+static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
+    size_t n = ampi_base_of(path);
+    memcpy(to, "./", 3); /* of a name alone */
+    if (n == 0) return;
+    memcpy(to, path, n);
+    to[n] = 0;
+}
 /* Follows symbolic links, as fopen does, also to a file that is not there yet. */
 static amp_status ampi_follow_links(ampi_replacement *r) {
+    amp_ctx *ctx = r->ctx;
     char to[AMPI_PATH];
     int depth;
     for (depth = 0; depth < 40; depth++) {
@@ -80,12 +106,11 @@ static amp_status ampi_follow_links(ampi_replacement *r) {
         size_t dir;
         if (n < 0) return AMP_OK; /* not a link; what else may be wrong shows later */
         dir = to[0] == '/' ? 0 : ampi_base_of(r->path);
-        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, r->ctx, AMP_ERR_IO, "%s: %s: a symbolic link is too long",
-            r->where, r->given);
+        AMPI_REQUIRE(dir + (size_t)n < sizeof r->path, AMP_ERR_IO, "%s: a symbolic link is too long", r->given);
         memcpy(r->path + dir, to, (size_t)n);
         r->path[dir + (size_t)n] = 0;
     }
-    return amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: 40 symbolic links in a row", r->where, r->given);
+    return amp_fail(ctx, AMP_ERR_IO, "%s: 40 symbolic links in a row", r->given);
 }
 static const char *ampi_kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "directory";
@@ -93,16 +118,15 @@ static const char *ampi_kind_of(mode_t mode) {
     return S_ISCHR(mode) || S_ISBLK(mode) ? "device" : "special file";
 }
 /* a regular file, or none: then *mode is 0 */
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     struct stat s;
     *mode = 0;
     if (stat(path, &s) != 0) {
-        AMPI_REQUIRE(errno == ENOENT, ctx, AMP_ERR_IO, "%s: %s: %s", where, given, ampi_reason());
+        AMPI_REQUIRE(errno == ENOENT, AMP_ERR_IO, "%s: %s", given, ampi_reason());
         return AMP_OK;
     }
-    AMPI_REQUIRE(S_ISREG(s.st_mode), ctx, AMP_ERR_IO, "%s: %s: it is a %s, but a regular file is needed", where, given,
-        ampi_kind_of(s.st_mode));
+    AMPI_REQUIRE(
+        S_ISREG(s.st_mode), AMP_ERR_IO, "%s: it is a %s, but a regular file is needed", given, ampi_kind_of(s.st_mode));
     *mode = (unsigned)s.st_mode & 07777u;
     return AMP_OK;
 }
@@ -125,8 +149,8 @@ static void ampi_remove_if_dead(const ampi_replacement *r, const char *name) {
     if (readlink(name, to, sizeof to) >= 0 || stat(name, &s) != 0 || !S_ISREG(s.st_mode)) return;
     fd = open(name, O_RDWR);
     if (fd < 0) return;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && ampi_is_named(fd, name) && remove(name) == 0)
-        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: %s: removed; a writer that died had left it", r->where, name);
+    if (ampi_lock_file(fd) && ampi_is_named(fd, name) && remove(name) == 0)
+        amp_log_event(r->ctx, AMP_LOG_INFO, "%s: removed; a writer that died had left it", name);
     (void)close(fd);
 }
 static void ampi_remove_dead(const ampi_replacement *r) {
@@ -146,17 +170,16 @@ static void ampi_remove_dead(const ampi_replacement *r) {
 
 static amp_status ampi_prepare_place(ampi_replacement *r) {
     AMPI_TRY(ampi_follow_links(r));
-    AMPI_TRY(ampi_check_kind(r->ctx, r->where, r->given, r->path, &r->mode));
+    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->mode));
     ampi_remove_dead(r);
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)getpid(); }
 /* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
     int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
     if (fd < 0) return 0;
-    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    locked = ampi_lock_file(fd);
     if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
         if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
         if (r->f) return 1;
@@ -188,10 +211,8 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
-static amp_status ampi_check_kind(
-    amp_ctx *ctx, const char *where, const char *given, const char *path, unsigned *mode) {
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
     (void)ctx;
-    (void)where;
     (void)given;
     (void)path;
     *mode = 0;
@@ -201,7 +222,6 @@ static amp_status ampi_prepare_place(ampi_replacement *r) {
     (void)r; /* no links are followed, and what dead writers left stays */
     return AMP_OK;
 }
-static uint64_t ampi_process(void) { return (uint64_t)_getpid(); }
 static int ampi_open_temporary(ampi_replacement *r) {
     int fd = _open(r->temporary, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
     if (fd < 0) return 0;
@@ -217,46 +237,44 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  endif
 
-static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *where, const char *path) {
+static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, const char *path) {
     uint64_t attempt;
     r->ctx = ctx;
-    r->where = where;
     r->given = path;
     r->f = NULL;
     r->mode = 0;
-    AMPI_REQUIRE(strlen(path) < AMPI_PATH, ctx, AMP_ERR_IO, "%s: %.100s...: the path is too long", where, path);
+    AMPI_REQUIRE(strlen(path) < AMPI_PATH, AMP_ERR_IO, "%.100s...: the path is too long", path);
     memcpy(r->path, path, strlen(path) + 1);
     AMPI_TRY(ampi_prepare_place(r));
     for (attempt = 0; attempt < 100; attempt++) {
-        AMPI_REQUIRE(ampi_temporary_name(r, ampi_process(), attempt), ctx, AMP_ERR_IO,
-            "%s: %.100s...: the path is too long", where, path);
+        AMPI_REQUIRE(
+            ampi_temporary_name(r, ampi_process(), attempt), AMP_ERR_IO, "%.100s...: the path is too long", path);
         if (ampi_open_temporary(r)) return AMP_OK;
         if (errno != EEXIST) break;
     }
-    return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be created: %s", where, path, ampi_reason());
+    return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be created: %s", path, ampi_reason());
 }
 static amp_status ampi_replacement_put(ampi_replacement *r, const void *data, size_t n) {
+    amp_ctx *ctx = r->ctx;
     errno = 0;
-    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, r->ctx, AMP_ERR_IO, "%s: %s: write failed: %s", r->where, r->given,
-        ampi_reason());
+    AMPI_REQUIRE(fwrite(data, 1, n, r->f) == n, AMP_ERR_IO, "%s: write failed: %s", r->given, ampi_reason());
     return AMP_OK;
 }
 /* st: of what was written. The new file takes its place if all went well, and is removed if not. */
 static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     errno = 0;
     if (st == AMP_OK && !ampi_flush(r->f))
-        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: %s: flushing it to disk failed: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: flushing it to disk failed: %s", r->given, ampi_reason());
     if (st != AMP_OK)
         (void)fclose(r->f);
     else if (!ampi_take_place(r))
-        st = amp_fail(
-            r->ctx, AMP_ERR_IO, "%s: %s: the new file cannot take its place: %s", r->where, r->given, ampi_reason());
+        st = amp_fail(r->ctx, AMP_ERR_IO, "%s: the new file cannot take its place: %s", r->given, ampi_reason());
     if (st != AMP_OK) (void)remove(r->temporary);
     return st;
 }
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     ampi_replacement r;
-    AMPI_TRY(ampi_replacement_begin(&r, ctx, where, path));
+    AMPI_TRY(ampi_replacement_begin(&r, ctx, path));
     return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
 }
 

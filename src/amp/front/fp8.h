@@ -9,83 +9,71 @@ struct amp_fp8 {
     amp_fp8 *next;         /* in the context's list */
     amp_fp8_desc desc;     /* with its defaults filled in */
 };
-static amp_ctx *ampi_fp8_ctx(const amp_fp8 *f) { return f ? f->ctx : NULL; }
 
-static amp_status ampi_fp8_format(amp_ctx *ctx, const char *where, const char *name, amp_dtype *t, amp_dtype usual) {
+static amp_status ampi_fp8_format(amp_ctx *ctx, const char *name, amp_dtype *t, amp_dtype usual) {
     if (*t == AMP_AUTO) *t = usual;
-    AMPI_REQUIRE(ampi_is_f8(*t), ctx, AMP_ERR_INVALID_ARG, "%s: desc.%s is %s; an FP8 format is needed", where, name,
-        amp_dtype_name(*t));
+    AMPI_CHECK(ampi_is_f8(*t), "desc.%s is %s; an FP8 format is needed", name, amp_dtype_name(*t));
     return AMP_OK;
 }
 /* Defaults, and what may not be. */
-static amp_status ampi_fp8_rule(amp_ctx *ctx, const char *where, amp_fp8_desc *d) {
+static amp_status ampi_fp8_rule(amp_ctx *ctx, amp_fp8_desc *d) {
     if (!d->tensors) d->tensors = 3;
-    AMPI_REQUIRE(d->tensors <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.tensors is %lu, more than 65536", where,
-        (unsigned long)d->tensors);
-    AMPI_REQUIRE(d->history <= 65536u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.history is %lu, more than 65536", where,
-        (unsigned long)d->history);
-    AMPI_REQUIRE(d->margin <= 6u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.margin is %lu; it must be in 0 .. 6", where,
-        (unsigned long)d->margin);
-    AMPI_REQUIRE(!d->flags, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
-    AMPI_TRY(ampi_fp8_format(ctx, where, "forward", &d->forward, AMP_F8E4M3));
-    AMPI_TRY(ampi_fp8_format(ctx, where, "backward", &d->backward, AMP_F8E5M2));
-    AMPI_REQUIRE(d->forward != AMP_F8E5M2 || d->backward != AMP_F8E5M2, ctx, AMP_ERR_UNSUPPORTED,
-        "%s: desc.forward and desc.backward are both f8e5m2: no hardware multiplies two of them", where);
+    AMPI_CHECK(d->tensors <= 65536u, "desc.tensors is %lu, more than 65536", (unsigned long)d->tensors);
+    AMPI_CHECK(d->history <= 65536u, "desc.history is %lu, more than 65536", (unsigned long)d->history);
+    AMPI_CHECK(d->margin <= 6u, "desc.margin is %lu; it must be in 0 .. 6", (unsigned long)d->margin);
+    AMPI_CHECK(!d->flags, "desc.flags is not 0");
+    AMPI_TRY(ampi_fp8_format(ctx, "forward", &d->forward, AMP_F8E4M3));
+    AMPI_TRY(ampi_fp8_format(ctx, "backward", &d->backward, AMP_F8E5M2));
+    AMPI_REQUIRE(d->forward != AMP_F8E5M2 || d->backward != AMP_F8E5M2, AMP_ERR_UNSUPPORTED,
+        "desc.forward and desc.backward are both f8e5m2: no hardware multiplies two of them");
     return AMP_OK;
 }
 /* Scales of 1, empty histories. */
 static amp_status ampi_fp8_fill(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
-    size_t bytes = f->desc.tensors * sizeof *f->states;
-    size_t i;
+    size_t bytes = f->desc.tensors * sizeof *f->states, i;
     amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
     amp_status st;
-    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "no host memory");
+    AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
     st = ctx->b->zero(ctx, f->states, f->words * 4);
     if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
     ampi_host_free(&ctx->host, s, bytes);
-    return st;
+    return ampi_settle(ctx, st);
 }
 static amp_status ampi_fp8_allocate(amp_fp8 *f) {
     size_t states = f->desc.tensors * (sizeof *f->states / 4);
     size_t each;
     void *mem = NULL;
+    amp_ctx *ctx = f->ctx;
     amp_status st;
-    AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states, f->ctx,
+    AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states,
         AMP_ERR_NO_MEMORY, "desc.tensors histories of desc.history numbers are too much");
     f->words = states + each;
-    AMPI_TRY(ampi_do_alloc(f->ctx, &mem, f->words * 4, "fp8"));
+    AMPI_TRY(ampi_do_alloc(ctx, &mem, f->words * 4, "fp8"));
     f->states = (amp_fp8_state *)mem;
     if (f->desc.history) f->history = (float *)mem + states;
     st = ampi_fp8_fill(f);
-    if (st != AMP_OK) (void)ampi_do_free(f->ctx, mem);
+    if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
     return st;
 }
 static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
-    static const char where[] = "amp_fp8_create";
     amp_fp8_desc d = AMP_ZERO;
     amp_fp8 *f;
     amp_status st;
-    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
-        "%s: header and implementation differ", where);
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
-    }
-    AMPI_TRY(ampi_fp8_rule(ctx, where, &d));
-    AMPI_HAS(ctx, where, quantize);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    AMPI_TRY(ampi_fp8_rule(ctx, &d));
+    AMPI_HAS(quantize);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     f = (amp_fp8 *)ampi_host_alloc(&ctx->host, sizeof *f);
-    AMPI_REQUIRE(f, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(f);
     f->ctx = ctx;
     f->desc = d;
     st = ampi_fp8_allocate(f);
     if (st != AMP_OK) {
         ampi_host_free(&ctx->host, f, sizeof *f);
-        return ampi_failed_in(ctx, where, st);
+        return st;
     }
     f->next = ctx->fp8s;
     ctx->fp8s = f;
@@ -95,7 +83,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
 AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_fp8_create", ampi_do_fp8_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, fp8_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
@@ -107,32 +95,26 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_free(&ctx->host, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(ampi_fp8_ctx(f), "amp_fp8_destroy", ampi_do_fp8_destroy(f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
-static amp_status ampi_check_tensor(const amp_fp8 *f, const char *where, size_t i) {
-    AMPI_REQUIRE(i < f->desc.tensors, f->ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but there are %lu tensors", where,
-        AMPI_ULL(i), (unsigned long)f->desc.tensors);
+static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
+    amp_ctx *ctx = f->ctx;
+    AMPI_CHECK(
+        i < f->desc.tensors, "i is %llu, but there are %lu tensors", AMPI_ULL(i), (unsigned long)f->desc.tensors);
     return AMP_OK;
 }
 static amp_status ampi_do_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    static const char where[] = "amp_fp8_get";
-    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_ctx *ctx = f->ctx;
     amp_fp8_state s;
-    amp_status st;
-    if (!f) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_check_tensor(f, where, i));
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    st = ctx->b->copy(ctx, &s, f->states + i, sizeof s);
-    if (st != AMP_OK) return ampi_failed_in(ctx, where, st);
+    AMPI_TRY(ampi_check_tensor(f, i));
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_do_copy(ctx, &s, f->states + i, sizeof s));
     out->scale = s.scale;
     out->amax = s.amax;
     out->largest = s.window;
     return AMP_OK;
 }
-AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) {
-    AMPI_VERB(ampi_fp8_ctx(f), "amp_fp8_get", ampi_do_fp8_get(f, i, out));
-}
+AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out) { AMPI_VERB_OF(f, fp8_get, (f, i, out)); }
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i) {
     return f && i < f->desc.tensors ? &f->states[i].inverse : NULL;
 }
@@ -148,47 +130,43 @@ static amp_quantize_job ampi_fp8_job(const amp_fp8 *f, size_t i, amp_dtype t) {
     return j;
 }
 
-static amp_status ampi_check_quantized(amp_ctx *ctx, const char *where, const char *name, amp_array a, size_t n) {
-    AMPI_TRY(ampi_check_array(ctx, where, name, a, n, 0));
-    AMPI_REQUIRE(!a.data || ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s; an FP8 format is needed",
-        where, name, amp_dtype_name(a.dtype));
+static amp_status ampi_check_quantized(amp_ctx *ctx, const char *name, amp_array a, size_t n) {
+    AMPI_TRY(ampi_check_array(ctx, name, a, n, 0));
+    AMPI_CHECK(!a.data || ampi_is_f8(a.dtype), "%s is %s; an FP8 format is needed", name, amp_dtype_name(a.dtype));
     return AMP_OK;
 }
-static amp_status ampi_check_source(amp_ctx *ctx, const char *where, const char *name, amp_array a) {
-    AMPI_REQUIRE(!ampi_is_f8(a.dtype), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %s already; f32, f16 or bf16 is needed",
-        where, name, amp_dtype_name(a.dtype));
+static amp_status ampi_check_source(amp_ctx *ctx, const char *name, amp_array a) {
+    AMPI_CHECK(!ampi_is_f8(a.dtype), "%s is %s already; f32, f16 or bf16 is needed", name, amp_dtype_name(a.dtype));
     return AMP_OK;
 }
 /* Memory apart from each other: what is read, and one or two outputs. */
-static amp_status ampi_quantize_extents(amp_ctx *ctx, const char *where, const amp_quantize_job *j) {
+static amp_status ampi_quantize_extents(amp_ctx *ctx, const amp_quantize_job *j) {
     const size_t n = j->rows * j->cols;
     ampi_extent r[3];
     r[0] = ampi_extent_of("dst", j->dst, n, 0, 1);
     r[1] = ampi_extent_of("dst_t", j->dst_t, n, 0, 1);
     r[2] = ampi_extent_of("src", j->src, n, 1, 0);
-    return ampi_check_extents(ctx, where, r, 3);
+    return ampi_check_extents(ctx, r, 3);
 }
-static amp_status ampi_check_quantize(amp_ctx *ctx, const char *where, const amp_quantize_job *j, size_t *n) {
-    AMPI_REQUIRE(ampi_product(n, j->rows, j->cols) && *n <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG,
-        "%s: rows %llu by cols %llu is too large", where, AMPI_ULL(j->rows), AMPI_ULL(j->cols));
-    AMPI_TRY(ampi_check_array(ctx, where, "src", j->src, *n, 1));
-    AMPI_TRY(ampi_check_source(ctx, where, "src", j->src));
-    AMPI_TRY(ampi_check_quantized(ctx, where, "dst", j->dst, *n));
-    AMPI_TRY(ampi_check_quantized(ctx, where, "dst_t", j->dst_t, *n));
-    AMPI_REQUIRE(!*n || j->dst.data || j->dst_t.data, ctx, AMP_ERR_INVALID_ARG, "%s: dst and dst_t are NULL", where);
-    AMPI_REQUIRE(!j->dst.data || !j->dst_t.data || j->dst.dtype == j->dst_t.dtype, ctx, AMP_ERR_INVALID_ARG,
-        "%s: dst is %s and dst_t is %s; they must have one format", where, amp_dtype_name(j->dst.dtype),
+static amp_status ampi_check_quantize(amp_ctx *ctx, const amp_quantize_job *j, size_t *n) {
+    AMPI_CHECK(ampi_product(n, j->rows, j->cols) && *n <= (size_t)-1 / 8, "rows %llu by cols %llu is too large",
+        AMPI_ULL(j->rows), AMPI_ULL(j->cols));
+    AMPI_TRY(ampi_check_array(ctx, "src", j->src, *n, 1));
+    AMPI_TRY(ampi_check_source(ctx, "src", j->src));
+    AMPI_TRY(ampi_check_quantized(ctx, "dst", j->dst, *n));
+    AMPI_TRY(ampi_check_quantized(ctx, "dst_t", j->dst_t, *n));
+    AMPI_CHECK(!*n || j->dst.data || j->dst_t.data, "dst and dst_t are NULL");
+    AMPI_CHECK(!j->dst.data || !j->dst_t.data || j->dst.dtype == j->dst_t.dtype,
+        "dst is %s and dst_t is %s; they must have one format", amp_dtype_name(j->dst.dtype),
         amp_dtype_name(j->dst_t.dtype));
-    return ampi_quantize_extents(ctx, where, j);
+    return ampi_quantize_extents(ctx, j);
 }
 static amp_status ampi_do_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    static const char where[] = "amp_quantize";
-    amp_ctx *ctx = ampi_fp8_ctx(f);
+    amp_ctx *ctx = f->ctx;
     amp_quantize_job j;
     size_t n;
-    if (!f) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_check_tensor(f, where, i));
+    AMPI_TRY(ampi_check_tensor(f, i));
     j = ampi_fp8_job(f, i, dst.data ? dst.dtype : dst_t.dtype);
     j.src = src;
     j.dst = dst;
@@ -196,11 +174,11 @@ static amp_status ampi_do_quantize(
     j.rows = rows;
     j.cols = cols;
     j.keep = keep != 0;
-    AMPI_TRY(ampi_check_quantize(ctx, where, &j, &n));
+    AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
     return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
-    AMPI_VERB(ampi_fp8_ctx(f), "amp_quantize", ampi_do_quantize(f, i, dst, dst_t, src, rows, cols, keep));
+    AMPI_VERB_OF(f, quantize, (f, i, dst, dst_t, src, rows, cols, keep));
 }
 

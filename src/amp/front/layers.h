@@ -1,14 +1,26 @@
-/* ---- layers ---- */
+/* ---- layers: forward and backward as products, their dtypes, FP8 copies and chains.
+   tests: tests/test_products.c, tests/test_fp8.c, tests/test_product_table.c ---- */
+
+/* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
+typedef struct ampi_factor {
+    amp_array array;
+    const float *scale;  /* of its FP8 elements, or NULL */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+} ampi_factor;
+static ampi_factor ampi_plain_factor(amp_array array) {
+    ampi_factor f = AMP_ZERO;
+    f.array = array;
+    return f;
+}
 
 /* A layer as one of its verbs works on it. */
 typedef struct ampi_layer {
-    amp_linear_desc l; /* dtypes known; x and w as the products read them */
+    amp_linear_desc l; /* dtypes known */
     size_t nx, nw, ny; /* elements of [rows, in], [out, in], [rows, out] */
     amp_dtype want;    /* x, w and dy are read in this dtype; AMP_AUTO: as they are */
-    amp_array dy;      /* backward: l.dy, or its cast */
     const ampi_goal *goal;
-    int fp8;                      /* 1: the products read these, in l.scratch. Backward: x and w are transposed */
-    amp_array x8, w8, dy8, dy8_t; /* data NULL: not wanted */
+    int fp8; /* 1: the factors are FP8 copies in l.scratch; backward's of x and w are transposed */
+    ampi_factor x, w, dy, dy_by_rows; /* what the products read; the last for dw, which sums over rows */
 } ampi_layer;
 
 static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *second) {
@@ -16,61 +28,51 @@ static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *
 }
 
 /* Layers of a chain point to each other, and what one makes the next one reads. */
-static amp_status ampi_check_before(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+static amp_status ampi_check_before(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *b = l->before;
     if (!b) return AMP_OK;
-    AMPI_REQUIRE(!b->_begin && !b->_end, ctx, AMP_ERR_UNINIT, "%s: before is not zero-initialised", where);
-    AMPI_REQUIRE(b->after == l, ctx, AMP_ERR_INVALID_ARG,
-        "%s: before->after is not this layer: each must point to the other", where);
-    AMPI_REQUIRE(ampi_chain_fits(b, l), ctx, AMP_ERR_INVALID_ARG,
-        "%s: before makes [%llu,%llu], but this layer reads [%llu,%llu]", where, AMPI_ULL(b->rows), AMPI_ULL(b->out),
-        AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_REQUIRE(
-        (uint32_t)b->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: before->act is %d", where, (int)b->act);
+    AMPI_REQUIRE(!b->_begin && !b->_end, AMP_ERR_UNINIT, "before is not zero-initialised");
+    AMPI_CHECK(b->after == l, "before->after is not this layer: each must point to the other");
+    AMPI_CHECK(ampi_chain_fits(b, l), "before makes [%llu,%llu], but this layer reads [%llu,%llu]", AMPI_ULL(b->rows),
+        AMPI_ULL(b->out), AMPI_ULL(l->rows), AMPI_ULL(l->in));
+    AMPI_CHECK((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, "before->act is %d", (int)b->act);
     return AMP_OK;
 }
-static amp_status ampi_check_after(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
+static amp_status ampi_check_after(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *a = l->after;
     if (!a) return AMP_OK;
-    AMPI_REQUIRE(!a->_begin && !a->_end, ctx, AMP_ERR_UNINIT, "%s: after is not zero-initialised", where);
-    AMPI_REQUIRE(a->before == l, ctx, AMP_ERR_INVALID_ARG,
-        "%s: after->before is not this layer: each must point to the other", where);
-    AMPI_REQUIRE(ampi_chain_fits(l, a), ctx, AMP_ERR_INVALID_ARG,
-        "%s: after reads [%llu,%llu], but this layer makes [%llu,%llu]", where, AMPI_ULL(a->rows), AMPI_ULL(a->in),
-        AMPI_ULL(l->rows), AMPI_ULL(l->out));
+    AMPI_REQUIRE(!a->_begin && !a->_end, AMP_ERR_UNINIT, "after is not zero-initialised");
+    AMPI_CHECK(a->before == l, "after->before is not this layer: each must point to the other");
+    AMPI_CHECK(ampi_chain_fits(l, a), "after reads [%llu,%llu], but this layer makes [%llu,%llu]", AMPI_ULL(a->rows),
+        AMPI_ULL(a->in), AMPI_ULL(l->rows), AMPI_ULL(l->out));
     return AMP_OK;
 }
 
 /* What forward, backward and tuning check alike. */
-static amp_status ampi_check_linear(
-    amp_ctx *ctx, const char *where, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, l);
-    AMPI_REQUIRE((uint32_t)l->act <= (uint32_t)AMP_GELU, ctx, AMP_ERR_INVALID_ARG, "%s: act is %d", where, (int)l->act);
-    AMPI_REQUIRE(!(l->flags & ~AMPI_GEMM_FLAGS), ctx, AMP_ERR_INVALID_ARG, "%s: flags has an unknown bit", where);
-    AMPI_TRY(ampi_check_before(ctx, where, l));
-    AMPI_TRY(ampi_check_after(ctx, where, l));
-    AMPI_TRY(ampi_check_pin(ctx, where, l->pin));
-    AMPI_REQUIRE(l->in && l->out, ctx, AMP_ERR_INVALID_ARG, "%s: %s is 0", where, l->in ? "out" : "in");
+static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
+    AMPI_CHECK_DESC(l);
+    AMPI_CHECK((uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, "act is %d", (int)l->act);
+    AMPI_CHECK(!(l->flags & ~AMPI_GEMM_FLAGS), "flags has an unknown bit");
+    AMPI_TRY(ampi_check_before(ctx, l));
+    AMPI_TRY(ampi_check_after(ctx, l));
+    AMPI_TRY(ampi_check_pin(ctx, l->pin));
+    AMPI_CHECK(l->in && l->out, "%s is 0", l->in ? "out" : "in");
     memset(out, 0, sizeof *out);
     out->l = *l;
     out->goal = goal;
     out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
     out->nw = ampi_span(1, 0, l->out, l->in, l->in);
     out->ny = ampi_span(1, 0, l->rows, l->out, l->out);
-    AMPI_REQUIRE(out->nx != (size_t)-1 && out->nw != (size_t)-1 && out->ny != (size_t)-1, ctx, AMP_ERR_INVALID_ARG,
-        "%s: rows %llu, in %llu or out %llu is too large", where, AMPI_ULL(l->rows), AMPI_ULL(l->in), AMPI_ULL(l->out));
+    AMPI_CHECK(out->nx != (size_t)-1 && out->nw != (size_t)-1 && out->ny != (size_t)-1,
+        "rows %llu, in %llu or out %llu is too large", AMPI_ULL(l->rows), AMPI_ULL(l->in), AMPI_ULL(l->out));
     return AMP_OK;
 }
 
 /* an input left automatic has the dtype that the layer before gave its output */
-static amp_status ampi_from(
-    amp_ctx *ctx, const char *where, const char *name, amp_array *a, const amp_precision *from) {
+static amp_status ampi_from(amp_ctx *ctx, const char *name, amp_array *a, const amp_precision *from) {
     if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
-    AMPI_REQUIRE(
-        from, ctx, AMP_ERR_INVALID_ARG, "%s: %s.dtype is auto, but from is NULL: which layer made it?", where, name);
-    AMPI_REQUIRE(from->made, ctx, AMP_ERR_STAGE, "%s: %s.dtype is auto, but the layer that from points to has not run",
-        where, name);
+    AMPI_CHECK(from, "%s.dtype is auto, but from is NULL: which layer made it?", name);
+    AMPI_REQUIRE(from->made, AMP_ERR_STAGE, "%s.dtype is auto, but the layer that from points to has not run", name);
     a->dtype = from->y;
     return AMP_OK;
 }
@@ -99,42 +101,44 @@ static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_c
     if (!r->enabled || r->pin != AMP_AUTO) return 0;
     return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
 }
-static amp_status ampi_check_fp8(amp_ctx *ctx, const char *where, const amp_linear_desc *l) {
-    AMPI_REQUIRE(l->fp8->ctx == ctx, ctx, AMP_ERR_INVALID_ARG, "%s: fp8 belongs to a different context", where);
-    AMPI_REQUIRE(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3, ctx, AMP_ERR_INVALID_ARG,
-        "%s: fp8_first is %llu, but fp8 has %lu tensors: three from there on are needed", where, AMPI_ULL(l->fp8_first),
+static amp_dtype ampi_fp8_dtype(const amp_linear_desc *l, size_t which) {
+    return which < 2 ? l->fp8->desc.forward : l->fp8->desc.backward;
+}
+static amp_status ampi_check_fp8(amp_ctx *ctx, const amp_linear_desc *l) {
+    AMPI_CHECK(l->fp8->ctx == ctx, "fp8 belongs to a different context");
+    AMPI_CHECK(l->fp8->desc.tensors >= 3 && l->fp8_first <= l->fp8->desc.tensors - 3,
+        "fp8_first is %llu, but fp8 has %lu tensors: three from there on are needed", AMPI_ULL(l->fp8_first),
         (unsigned long)l->fp8->desc.tensors);
-    AMPI_TRY(ampi_check_source(ctx, where, "x", l->x));
-    return ampi_check_source(ctx, where, "w", l->w);
+    AMPI_TRY(ampi_check_source(ctx, "x", l->x));
+    return ampi_check_source(ctx, "w", l->w);
 }
-/* A piece of the scratch memory, from *at on. */
-static amp_array ampi_fp8_piece(const ampi_layer *layer, amp_dtype t, size_t n, size_t *at) {
-    char *scratch = (char *)layer->l.scratch;
-    amp_array a = amp_arrn(scratch ? scratch + *at : NULL, t, n);
+/* The FP8 copy of x, w or dy (number 0, 1 and 2 of the layer's tensors) in the scratch memory, from *at on. */
+static ampi_factor ampi_fp8_factor(const amp_linear_desc *l, size_t which, uint32_t transposed, size_t n, size_t *at) {
+    char *scratch = (char *)l->scratch;
+    ampi_factor f;
+    f.array = amp_arrn(scratch ? scratch + *at : NULL, ampi_fp8_dtype(l, which), n);
+    f.scale = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + which);
+    f.transposed = transposed;
     *at += (size_t)ampi_round256(n);
-    return a;
+    return f;
 }
-/* Where the copies go. */
-static amp_status ampi_fp8_places(amp_ctx *ctx, const char *where, ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_factors(amp_ctx *ctx, ampi_layer *layer, uint32_t backward) {
     const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
     size_t at = 0;
     layer->fp8 = 1;
-    layer->x8 = ampi_fp8_piece(layer, d->forward, layer->nx, &at);
-    layer->w8 = ampi_fp8_piece(layer, d->forward, layer->nw, &at);
+    layer->x = ampi_fp8_factor(l, 0, backward, layer->nx, &at);
+    layer->w = ampi_fp8_factor(l, 1, backward, layer->nw, &at);
     if (backward) {
-        layer->dy8 = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
-        layer->dy8_t = ampi_fp8_piece(layer, d->backward, layer->ny, &at);
+        layer->dy = ampi_fp8_factor(l, 2, 0, layer->ny, &at);
+        layer->dy_by_rows = ampi_fp8_factor(l, 2, 1, layer->ny, &at);
     }
-    AMPI_REQUIRE(l->scratch && at <= l->scratch_bytes, ctx, AMP_ERR_INVALID_ARG,
-        "%s: scratch has %llu bytes, but the FP8 copies need %llu", where, AMPI_ULL(l->scratch ? l->scratch_bytes : 0),
-        AMPI_ULL(at));
-    AMPI_REQUIRE(
-        ((uintptr_t)l->scratch & 15u) == 0, ctx, AMP_ERR_INVALID_ARG, "%s: scratch is not aligned to 16 bytes", where);
+    AMPI_CHECK(l->scratch && at <= l->scratch_bytes, "scratch has %llu bytes, but the FP8 copies need %llu",
+        AMPI_ULL(l->scratch ? l->scratch_bytes : 0), AMPI_ULL(at));
+    AMPI_CHECK(((uintptr_t)l->scratch & 15u) == 0, "scratch is not aligned to 16 bytes");
     return AMP_OK;
 }
 /* Scratch is memory of its own. */
-static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer, int backward) {
+static amp_status ampi_fp8_extents(amp_ctx *ctx, const ampi_layer *layer, int backward) {
     const amp_linear_desc *l = &layer->l;
     ampi_extent r[10];
     size_t n = 5;
@@ -152,14 +156,12 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const char *where, const ampi_l
     } else {
         r[n++] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
     }
-    return ampi_check_extents(ctx, where, r, n);
+    return ampi_check_extents(ctx, r, n);
 }
-/* Casts of x, w and dy of a layer: number 0, 1 and 2 of its tensors. */
-static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_array from, size_t rows, size_t cols) {
-    const amp_linear_desc *l = &layer->l;
-    const amp_fp8_desc *d = &l->fp8->desc;
-    amp_dtype t = which < 2 ? d->forward : d->backward;
-    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, t);
+/* The cast of x, w or dy. */
+static amp_quantize_job ampi_fp8_cast(
+    const amp_linear_desc *l, size_t which, amp_array from, size_t rows, size_t cols) {
+    amp_quantize_job j = ampi_fp8_job(l->fp8, l->fp8_first + which, ampi_fp8_dtype(l, which));
     j.src = from;
     j.rows = rows;
     j.cols = cols;
@@ -167,11 +169,11 @@ static amp_quantize_job ampi_fp8_of(const ampi_layer *layer, size_t which, amp_a
 }
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
     if (!layer->ny) return AMP_OK;
-    x.dst = layer->x8;
-    w.dst = layer->w8;
+    x.dst = layer->x.array;
+    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
     AMPI_TRY(ctx->b->quantize(ctx, &x));
     return ctx->b->quantize(ctx, &w);
@@ -179,15 +181,15 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_of(layer, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_of(layer, 1, l->w, l->out, l->in);
-    amp_quantize_job dy = ampi_fp8_of(layer, 2, l->dy, l->rows, l->out);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
-    x.dst_t = layer->x8;
-    w.dst_t = layer->w8;
+    x.dst_t = layer->x.array;
+    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
-    if (l->dx.data) dy.dst = layer->dy8;
-    if (l->dw.data) dy.dst_t = layer->dy8_t;
+    if (l->dx.data) dy.dst = layer->dy.array;
+    if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
     if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
     if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
     return ctx->b->quantize(ctx, &dy);
@@ -201,69 +203,72 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
 }
 
 /* Forward's dtypes, from the layer before, the scope and pin. */
-static amp_status ampi_forward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer, amp_precision *made) {
+static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
     amp_op_class c;
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
-    AMPI_TRY(ampi_wanted(ctx, where, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &layer->want));
+    AMPI_TRY(ampi_from(ctx, "x", &l->x, l->from));
+    AMPI_TRY(ampi_wanted(ctx, AMP_OP_LINEAR, l->pin, l->x, l->w, &c, &layer->want));
     made->x = l->x.dtype;
     made->used = layer->want == AMP_AUTO || ampi_is_f8(l->x.dtype) ? l->x.dtype : layer->want;
     made->made = 1;
     if (l->y.data && l->y.dtype == AMP_AUTO) {
-        AMPI_REQUIRE(l->record, ctx, AMP_ERR_INVALID_ARG,
-            "%s: y.dtype is auto, but record is NULL: the choice must be returned", where);
+        AMPI_CHECK(l->record, "y.dtype is auto, but record is NULL: the choice must be returned");
         l->y.dtype = ampi_linear_output(ctx, layer, c, made->used);
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
     if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
-    AMPI_TRY(ampi_check_fp8(ctx, where, l));
+    AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
-    return ampi_fp8_places(ctx, where, layer, 0);
+    return ampi_fp8_factors(ctx, layer, 0);
 }
 
-static amp_status ampi_forward_operands(amp_ctx *ctx, const char *where, const ampi_layer *layer, amp_gemm_desc *g) {
-    const amp_linear_desc *l = &layer->l;
-    if (layer->fp8) {
-        g->a = layer->x8;
-        g->b = layer->w8;
-        g->scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-        g->scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-        return AMP_OK;
-    }
-    AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &g->a));
-    AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &g->b));
-    return layer->ny ? ampi_same_factors(ctx, where, "x", g->a, "w", g->b) : AMP_OK;
+/* The factors of a product: a as it is or transposed, b likewise, on top of how they lie in memory. */
+static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, ampi_factor b, uint32_t trans_b) {
+    g->a = a.array;
+    g->b = b.array;
+    g->scale_a = a.scale;
+    g->scale_b = b.scale;
+    g->trans_a = trans_a ^ a.transposed;
+    g->trans_b = trans_b ^ b.transposed;
 }
-static amp_status ampi_forward_product(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+
+static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (layer->fp8) return AMP_OK;
+    layer->x = layer->w = ampi_plain_factor(l->x);
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
+}
+/* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
+static amp_status ampi_forward_product(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    AMPI_TRY(ampi_forward_operands(ctx, where, layer, &g));
+    ampi_put_factors(&g, layer->x, 0, layer->w, 1);
     g.act = l->act;
     g.m = l->rows;
     g.n = l->out;
     g.k = l->in;
-    g.trans_b = 1;
     g.d = l->y;
     g.bias = ampi_bias(ctx, l->bias, layer->want);
     g.aux = l->aux;
     g.flags = l->flags;
-    return ampi_failed_in(ctx, where, ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
+    return ampi_gemm_inside(ctx, &g, goal);
 }
 /* FP8: what can be refused comes before the casts, which move the scales. */
-static amp_status ampi_forward_run(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
-    ampi_layer check = *layer;
+static amp_status ampi_forward_run(amp_ctx *ctx, ampi_layer *layer) {
+    AMPI_TRY(ampi_forward_factors(ctx, layer));
     if (layer->fp8 && layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
-        AMPI_TRY(ampi_fp8_extents(ctx, where, layer, 0));
-        AMPI_TRY(ampi_forward_product(ctx, where, &check));
-        AMPI_TRY(ampi_failed_in(ctx, where, ampi_fp8_forward(ctx, layer)));
+        AMPI_TRY(ampi_fp8_extents(ctx, layer, 0));
+        AMPI_TRY(ampi_forward_product(ctx, layer, &ampi_goal_check));
+        AMPI_TRY(ampi_fp8_forward(ctx, layer));
     }
-    return ampi_forward_product(ctx, where, layer);
+    return ampi_forward_product(ctx, layer, layer->goal);
 }
 
 /* What the product would refuse, in the layer's own names. */
-static amp_status ampi_forward_extents(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     ampi_extent r[5];
     r[0] = ampi_extent_of("y", l->y, layer->ny, 0, 1);
@@ -271,40 +276,40 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const char *where, const am
     r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
     r[3] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
     r[4] = ampi_extent_of("aux", l->aux, layer->ny, 0, 1);
-    return ampi_check_extents(ctx, where, r, 5);
+    return ampi_check_extents(ctx, r, 5);
 }
-static amp_status ampi_forward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     amp_precision made = AMP_ZERO;
     ampi_mark mark;
     amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
-    AMPI_TRY(ampi_forward_dtypes(ctx, where, &layer, &made));
-    AMPI_TRY(ampi_check_array(ctx, where, "x", layer.l.x, layer.nx, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "w", layer.l.w, layer.nw, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "bias", layer.l.bias, layer.l.out, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "y", layer.l.y, layer.ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "aux", layer.l.aux, layer.ny, 0));
-    AMPI_REQUIRE(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, ctx, AMP_ERR_INVALID_ARG,
-        "%s: aux is %s, but y is %s", where, amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
-    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, where, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, goal, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, &layer, &made));
+    AMPI_TRY(ampi_check_array(ctx, "x", layer.l.x, layer.nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, "w", layer.l.w, layer.nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, "aux", layer.l.aux, layer.ny, 0));
+    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, "aux is %s, but y is %s",
+        amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
+    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_forward_run(ctx, where, &layer);
+    st = ampi_forward_run(ctx, &layer);
     if (st == AMP_OK && desc->record) *desc->record = made;
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return l->act == AMP_GELU ? l->aux : l->y; }
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
-static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_layer *layer) {
+static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
     amp_linear_desc *l = &layer->l;
     const amp_precision *r = l->record;
     layer->want = l->pin;
     if (r) {
-        AMPI_REQUIRE(r->made, ctx, AMP_ERR_STAGE, "%s: record is empty: amp_linear_forward has not run", where);
+        AMPI_REQUIRE(r->made, AMP_ERR_STAGE, "record is empty: amp_linear_forward has not run");
         layer->want = r->used;
         if (l->x.dtype == AMP_AUTO) l->x.dtype = r->x;
         if (l->y.dtype == AMP_AUTO) l->y.dtype = r->y;
@@ -312,13 +317,13 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, const char *where, ampi_lay
         if (l->dy.dtype == AMP_AUTO) l->dy.dtype = r->y;
         if (l->dx.dtype == AMP_AUTO) l->dx.dtype = r->x;
     }
-    AMPI_TRY(ampi_from(ctx, where, "x", &l->x, l->from));
+    AMPI_TRY(ampi_from(ctx, "x", &l->x, l->from));
     if (!l->fp8) return AMP_OK;
     if (r && !ampi_is_f8(r->used)) return AMP_OK;
     if (!r && l->pin != AMP_AUTO) return AMP_OK;
-    AMPI_TRY(ampi_check_fp8(ctx, where, l));
-    AMPI_TRY(ampi_check_source(ctx, where, "dy", l->dy));
-    return ampi_fp8_places(ctx, where, layer, 1);
+    AMPI_TRY(ampi_check_fp8(ctx, l));
+    AMPI_TRY(ampi_check_source(ctx, "dy", l->dy));
+    return ampi_fp8_factors(ctx, layer, 1);
 }
 
 /* What the layer before left for its derivative; data NULL: it has no act. */
@@ -330,48 +335,53 @@ static amp_array ampi_saved_before(const amp_linear_desc *l) {
     if (saved.dtype == AMP_AUTO && b->record) saved.dtype = b->record->y;
     return saved;
 }
-static amp_status ampi_check_backward_chain(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_check_backward_chain(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, where, b->act == AMP_GELU ? "before->aux" : "before->y", ampi_saved_before(l),
+        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y", ampi_saved_before(l),
             layer->nx, l->dx.data != NULL));
-    AMPI_TRY(ampi_check_array(ctx, where, "before->dbias", b->dbias, l->in, 0));
-    AMPI_REQUIRE(l->dx.data, ctx, AMP_ERR_INVALID_ARG, "%s: dx is NULL, but before waits for it", where);
+    AMPI_TRY(ampi_check_array(ctx, "before->dbias", b->dbias, l->in, 0));
+    AMPI_CHECK(l->dx.data, "dx is NULL, but before waits for it");
     return AMP_OK;
 }
-static amp_status ampi_check_backward(amp_ctx *ctx, const char *where, const ampi_layer *layer) {
+static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    AMPI_TRY(ampi_check_backward_chain(ctx, where, layer));
-    AMPI_TRY(ampi_check_array(ctx, where, "dy", l->dy, layer->ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "dx", l->dx, layer->nx, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "dw", l->dw, layer->nw, 0));
-    AMPI_TRY(ampi_check_array(ctx, where, "dbias", l->dbias, l->out, 0));
+    AMPI_TRY(ampi_check_backward_chain(ctx, layer));
+    AMPI_TRY(ampi_check_array(ctx, "dy", l->dy, layer->ny, 1));
+    AMPI_TRY(ampi_check_array(ctx, "dx", l->dx, layer->nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, "dw", l->dw, layer->nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, where, l->act == AMP_GELU ? "aux" : "y", ampi_saved(l), layer->ny, 1));
-    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, where, "w", l->w, layer->nw, 1));
-    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, where, "x", l->x, layer->nx, 1));
+        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+    if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, "w", l->w, layer->nw, 1));
+    if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, "x", l->x, layer->nx, 1));
     return AMP_OK;
 }
 
-/* Operands as forward's product read them, and room for dy in that dtype. */
-static amp_status ampi_backward_operands(amp_ctx *ctx, const char *where, ampi_layer *layer) {
-    amp_linear_desc *l = &layer->l;
-    layer->dy = l->dy;
+/* Factors as forward's product read them, and room for dy in that dtype. */
+static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
+    layer->x = ampi_plain_factor(l->x);
+    layer->w = ampi_plain_factor(l->w);
+    layer->dy = ampi_plain_factor(l->dy);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, where, l->x, layer->nx, layer->want, &l->x));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, where, l->w, layer->nw, layer->want, &l->w));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
-            AMPI_TRY(ampi_scope_room(ctx, where, layer->ny * amp_dtype_size(layer->want), 0, &to));
-            layer->dy = amp_arrn(to, layer->want, layer->ny);
+            AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
+            layer->dy.array = amp_arrn(to, layer->want, layer->ny);
         }
     }
-    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "w", l->w));
-    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, where, "dy", layer->dy, "x", l->x));
+    layer->dy_by_rows = layer->dy;
+    if (layer->ny && l->dx.data) AMPI_TRY(ampi_same_factors(ctx, "dy", layer->dy.array, "w", layer->w.array));
+    if (layer->ny && l->dw.data) AMPI_TRY(ampi_same_factors(ctx, "dy", layer->dy.array, "x", layer->x.array));
     return AMP_OK;
 }
+/* Do the products read a cast of dy in one of their dtypes? */
+static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
@@ -380,7 +390,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     const amp_array none = AMP_ZERO, dbias = l->after ? none : l->dbias;
     amp_bias_grad_job j = AMP_ZERO;
     amp_cast_desc c = AMP_ZERO;
-    int cast = layer->dy.data != l->dy.data;
+    int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
         return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
@@ -394,51 +404,38 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     if (!cast) j.dbias = dbias;
     if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy, l->dy, layer->ny, &c));
+    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
-    j.dy = layer->dy; /* what the products read is what is summed */
+    j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
     return ctx->b->bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in] */
-static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
     g.m = l->out;
     g.n = l->in;
     g.k = l->rows;
-    g.a = layer->fp8 ? layer->dy8_t : layer->dy;
-    g.trans_a = !layer->fp8;
-    g.b = layer->fp8 ? layer->x8 : l->x;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first);
-    }
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
     g.flags = l->flags;
-    return ampi_gemm(ctx, "amp_gemm", &g, layer->goal);
+    return ampi_gemm_inside(ctx, &g, goal);
 }
 
 /* dX[rows,in] = dY[rows,out] W[out,in], then through the act of the layer before */
-static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
+static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     amp_gemm_desc g = AMP_ZERO;
     amp_bias_grad_job j = AMP_ZERO;
+    ampi_put_factors(&g, layer->dy, 0, layer->w, 0);
     g.m = l->rows;
     g.n = l->in;
     g.k = l->out;
-    g.a = layer->fp8 ? layer->dy8 : layer->dy;
-    g.b = layer->fp8 ? layer->w8 : l->w;
-    g.trans_b = layer->fp8 != 0;
-    if (layer->fp8) {
-        g.scale_a = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 2);
-        g.scale_b = amp_fp8_inverse_ptr(l->fp8, l->fp8_first + 1);
-    }
     g.d = l->dx;
     g.flags = l->flags;
     if (b) {
@@ -447,8 +444,8 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
         g.aux = ampi_saved_before(l);
         if (!b->accumulate) g.dbias = b->dbias;
     }
-    AMPI_TRY(ampi_gemm(ctx, "amp_gemm", &g, layer->goal));
-    if (!b || !b->accumulate || !b->dbias.data || !l->rows || layer->goal->kind != AMPI_RUN) return AMP_OK;
+    AMPI_TRY(ampi_gemm_inside(ctx, &g, goal));
+    if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = l->in;
@@ -457,77 +454,76 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer) {
     return ctx->b->bias_grad(ctx, &j);
 }
 
-static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer) {
-    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer));
-    return layer->l.dx.data ? ampi_input_gradient(ctx, layer) : AMP_OK;
+static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
+    if (layer->l.dw.data) AMPI_TRY(ampi_weight_gradient(ctx, layer, goal));
+    return layer->l.dx.data ? ampi_input_gradient(ctx, layer, goal) : AMP_OK;
 }
 /* The stages: 1 act and dbias, 2 dw, 3 dx. */
 static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l, *b = l->before;
     const amp_array none = AMP_ZERO;
     int act = l->act != AMP_ACT_NONE && !l->after;
-    int last = layer->dy.data == l->dy.data ? 3 : 1; /* 1: its cast is read */
+    const amp_array x = layer->fp8 ? l->x : layer->x.array;
+    const amp_array w = layer->fp8 ? l->w : layer->w.array;
+    int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
-    r[1] = ampi_extent_of("y (GELU: aux)", act ? ampi_saved(l) : none, layer->ny, 1, 0);
+    r[1] = ampi_extent_of(ampi_act_reads_aux(l->act) ? "aux" : "y", act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
-    r[3] = ampi_extent_of("x", l->dw.data ? l->x : none, layer->nx, 2, 0);
+    r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
-    r[5] = ampi_extent_of("w", l->dx.data ? l->w : none, layer->nw, 3, 0);
+    r[5] = ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0);
     r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
     r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
     r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
-    return ampi_check_extents(ctx, "amp_linear_backward", r, 9);
+    return ampi_check_extents(ctx, r, 9);
 }
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
    gradients. */
 static amp_status ampi_backward_gradients(amp_ctx *ctx, const ampi_layer *layer) {
-    ampi_layer check = *layer;
     if (layer->goal->kind == AMPI_RUN) {
-        check.goal = &ampi_goal_check;
         AMPI_TRY(ampi_check_backward_extents(ctx, layer));
-        if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, "amp_linear_backward", layer, 1));
-        AMPI_TRY(ampi_backward_products(ctx, &check));
+        if (layer->fp8) AMPI_TRY(ampi_fp8_extents(ctx, layer, 1));
+        AMPI_TRY(ampi_backward_products(ctx, layer, &ampi_goal_check));
         AMPI_TRY(ampi_gradient_before_act(ctx, layer));
         if (layer->fp8) AMPI_TRY(ampi_fp8_backward(ctx, layer));
     }
-    return ampi_backward_products(ctx, layer);
+    return ampi_backward_products(ctx, layer, layer->goal);
 }
 
-static amp_status ampi_backward(amp_ctx *ctx, const char *where, const amp_linear_desc *desc, const ampi_goal *goal) {
+static amp_status ampi_backward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     ampi_mark mark;
     amp_status st;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, goal, &layer));
-    AMPI_HAS(ctx, where, gemm);
-    AMPI_TRY(ampi_backward_dtypes(ctx, where, &layer));
-    AMPI_TRY(ampi_check_backward(ctx, where, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, goal, &layer));
+    AMPI_HAS(gemm);
+    AMPI_TRY(ampi_backward_dtypes(ctx, &layer));
+    AMPI_TRY(ampi_check_backward(ctx, &layer));
     mark = ampi_scope_mark(ctx);
-    st = ampi_backward_operands(ctx, where, &layer);
-    if (st == AMP_OK) st = ampi_failed_in(ctx, where, ampi_backward_gradients(ctx, &layer));
+    st = ampi_backward_factors(ctx, &layer);
+    if (st == AMP_OK) st = ampi_backward_gradients(ctx, &layer);
     ampi_scope_pop(ctx, mark);
     return st;
 }
 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_forward", ampi_forward(ctx, "amp_linear_forward", desc, &ampi_goal_run));
+    AMP_VERB(ctx, "amp_linear_forward", ampi_forward(ctx, desc, &ampi_goal_run));
 }
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_backward", ampi_backward(ctx, "amp_linear_backward", desc, &ampi_goal_run));
+    AMP_VERB(ctx, "amp_linear_backward", ampi_backward(ctx, desc, &ampi_goal_run));
 }
 static amp_status ampi_do_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    static const char where[] = "amp_linear_tune";
     ampi_layer layer;
     amp_precision was = AMP_ZERO;
     amp_status st = AMP_OK;
-    AMPI_TRY(ampi_check_linear(ctx, where, desc, &ampi_goal_tune, &layer));
+    AMPI_TRY(ampi_check_linear(ctx, desc, &ampi_goal_tune, &layer));
     if (desc->record) was = *desc->record;
-    if (desc->y.data) st = ampi_forward(ctx, where, desc, &ampi_goal_tune);
-    if (st == AMP_OK && (desc->dx.data || desc->dw.data)) st = ampi_backward(ctx, where, desc, &ampi_goal_tune);
+    if (desc->y.data) st = ampi_forward(ctx, desc, &ampi_goal_tune);
+    if (st == AMP_OK && (desc->dx.data || desc->dw.data)) st = ampi_backward(ctx, desc, &ampi_goal_tune);
     if (st != AMP_OK && desc->record) *desc->record = was; /* forward wrote it before backward was refused */
     return st;
 }
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
-    AMPI_VERB(ctx, "amp_linear_tune", ampi_do_linear_tune(ctx, desc));
+    AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 

@@ -1,53 +1,50 @@
-/* ---- losses ---- */
+/* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 /* What can be checked without arrays. */
-static amp_status ampi_check_xent(amp_ctx *ctx, const char *where, const amp_xent_desc *d) {
-    AMPI_REQUIRE(d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is 0", where);
-    AMPI_REQUIRE(d->classes <= 0x7fffffffu, ctx, AMP_ERR_INVALID_ARG, "%s: desc.classes is too large", where);
-    AMPI_REQUIRE(!d->ld || d->ld >= d->classes, ctx, AMP_ERR_INVALID_ARG, "%s: desc.ld is %llu, less than classes %llu",
-        where, AMPI_ULL(d->ld), AMPI_ULL(d->classes));
-    AMPI_REQUIRE(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.smoothing is %g; it must be in [0, 1)", where, (double)d->smoothing);
-    AMPI_REQUIRE(!d->rows || d->labels || d->softmax, ctx, AMP_ERR_INVALID_ARG, "%s: desc.labels is NULL", where);
-    AMPI_REQUIRE(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)), ctx,
-        AMP_ERR_INVALID_ARG, "%s: desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0", where);
-    AMPI_REQUIRE(!d->rows || !d->loss || d->row_loss, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.row_loss is NULL, but desc.loss is made from it", where);
-    return d->scaler ? ampi_check_scaler(ctx, where, d->scaler) : AMP_OK;
+static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
+    AMPI_CHECK(d->classes, "desc.classes is 0");
+    AMPI_CHECK(d->classes <= 0x7fffffffu, "desc.classes is too large");
+    AMPI_CHECK(!d->ld || d->ld >= d->classes, "desc.ld is %llu, less than classes %llu", AMPI_ULL(d->ld),
+        AMPI_ULL(d->classes));
+    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f,
+        "desc.smoothing is %g; it must be in [0, 1)", (double)d->smoothing);
+    AMPI_CHECK(!d->rows || d->labels || d->softmax, "desc.labels is NULL");
+    AMPI_CHECK(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
+        "desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(!d->rows || !d->loss || d->row_loss, "desc.row_loss is NULL, but desc.loss is made from it");
+    return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
-static amp_status ampi_check_logits(amp_ctx *ctx, const char *where, const amp_xent_job *j) {
+static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
     ampi_extent r[5];
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
-    AMPI_REQUIRE(span != (size_t)-1, ctx, AMP_ERR_INVALID_ARG, "%s: desc.rows is too large", where);
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.logits", j->logits, span, 1));
-    AMPI_TRY(ampi_check_array(ctx, where, "desc.dlogits", j->dlogits, span, 0));
+    AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
+    AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
-    AMPI_REQUIRE(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)", where);
+    AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
+        "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
     r[0] = ampi_extent_of("desc.logits", j->logits, span, 1, 0);
     r[1] = ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0); /* of the size of a float */
     r[2] = ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1);
     r[3] = ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1);
     r[4] = ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1); /* 2: not compared with logits */
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.labels", j->labels));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.row_loss", j->row_loss));
-    AMPI_TRY(ampi_check_words(ctx, where, "desc.loss", j->loss));
-    return ampi_check_extents(ctx, where, r, 5);
+    AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
+    AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
+    AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
+    return ampi_check_extents(ctx, r, 5);
 }
 
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
-    static const char where[] = "amp_softmax_cross_entropy";
     amp_xent_job j = AMP_ZERO;
     size_t whole;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_TRY(ampi_check_xent(ctx, where, desc));
-    AMPI_TRY(ampi_optional(ctx, where, "desc", "factor", &j.factor, desc->factor, 1.0f));
-    AMPI_REQUIRE(amp_is_finite(j.factor), ctx, AMP_ERR_INVALID_ARG, "%s: desc.factor is not finite", where);
+    AMPI_CHECK_DESC(desc);
+    AMPI_TRY(ampi_check_xent(ctx, desc));
+    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j.factor, desc->factor, 1.0f));
+    AMPI_CHECK(amp_is_finite(j.factor), "desc.factor is not finite");
     j.rows = desc->rows;
     j.classes = desc->classes;
     j.ld = desc->ld ? desc->ld : desc->classes;
@@ -60,17 +57,17 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
     j.smoothing = desc->smoothing;
     j.softmax = desc->softmax != 0;
     j.sum = desc->sum || desc->softmax;
-    AMPI_TRY(ampi_from(ctx, where, "desc.logits", &j.logits, desc->from));
+    AMPI_TRY(ampi_from(ctx, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
         j.padding = j.ld - j.classes;
     }
-    AMPI_TRY(ampi_check_logits(ctx, where, &j));
+    AMPI_TRY(ampi_check_logits(ctx, &j));
     if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
-    AMPI_HAS(ctx, where, xent);
+    AMPI_HAS(xent);
     return ctx->b->xent(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
-    AMPI_VERB(ctx, "amp_softmax_cross_entropy", ampi_do_softmax_cross_entropy(ctx, desc));
+    AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
 }
 

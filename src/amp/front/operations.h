@@ -9,13 +9,13 @@ typedef struct ampi_op_alias {
     uint32_t op;
 } ampi_op_alias;
 static const ampi_op_row ampi_op_rows[] = {/* no pointers: stays read-only in position-independent code */
-    {"", "------"},
-#define AMP_X(suffix, name, classes) {name, classes},
+    {"", "______"},
+#define AMP_X(suffix, name, classes) {#name, #classes},
     AMP_OP_LIST(AMP_X)
 #undef AMP_X
 };
 static const ampi_op_alias ampi_op_aliases[] = {
-#define AMP_X(suffix, name, systems) {name, systems, AMP_OP_##suffix},
+#define AMP_X(suffix, name, systems) {#name, #systems, AMP_OP_##suffix},
     AMP_OP_NAME_LIST(AMP_X)
 #undef AMP_X
 };
@@ -83,7 +83,7 @@ AMP_API amp_status amp_op_find(amp_op *out, const char *name) {
 static int ampi_is_op(amp_op op) { return op > 0u && op < (amp_op)AMP_OP_COUNT; }
 AMP_API const char *amp_op_name(amp_op op) { return ampi_is_op(op) ? ampi_op_rows[op].name : ""; }
 
-static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class */
+static const char ampi_letters[] = "-LFOWB"; /* by amp_op_class; '_' in the lists is none of them */
 static amp_op_class ampi_class_of_letter(char c) {
     const char *at = strchr(ampi_letters, c >= 'a' ? c - 'a' + 'A' : c);
     return at && c ? (amp_op_class)(at - ampi_letters) : AMP_CLASS_NONE;
@@ -162,24 +162,21 @@ AMP_API uint32_t amp_policy_keep_f32(const amp_policy *policy, amp_op op) {
 }
 
 static amp_status ampi_do_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    static const char where[] = "amp_policy_edit";
     amp_op_class old;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE(ampi_is_op(op), ctx, AMP_ERR_INVALID_ARG, "%s: op is %llu: no such operation", where, AMPI_ULL(op));
-    AMPI_REQUIRE((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, ctx, AMP_ERR_INVALID_ARG, "%s: c is %d: no such class",
-        where, (int)c);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(ampi_is_op(op), "op is %llu: no such operation", AMPI_ULL(op));
+    AMPI_CHECK((uint32_t)c <= (uint32_t)AMP_CLASS_BANNED, "c is %d: no such class", (int)c);
     old = amp_policy_class(policy, op);
     if (old == AMP_CLASS_BANNED && c != AMP_CLASS_BANNED)
-        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was banned: %s", where, amp_op_name(op), amp_op_note(op));
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s was banned: %s", amp_op_name(op), amp_op_note(op));
     if ((old == AMP_CLASS_F32 || old == AMP_CLASS_F32_OUT) && (c == AMP_CLASS_LOWER || c == AMP_CLASS_NONE))
-        amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s was in FP32 and may now overflow or lose accuracy in %s", where,
+        amp_log_event(ctx, AMP_LOG_WARNING, "%s was in FP32 and may now overflow or lose accuracy in %s",
             amp_op_name(op), amp_dtype_name(policy->low));
     policy->edits[op] = ampi_letters[c];
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_edit(amp_ctx *ctx, amp_policy *policy, amp_op op, amp_op_class c) {
-    AMPI_VERB(ctx, "amp_policy_edit", ampi_do_policy_edit(ctx, policy, op, c));
+    AMPI_VERB(ctx, policy_edit, (ctx, policy, op, c));
 }
 
 AMP_API size_t amp_policy_list(amp_op *out, size_t cap, const amp_policy *policy, amp_op_class c) {
@@ -201,7 +198,6 @@ static int ampi_is_in(const amp_op *list, size_t n, amp_op op) {
 }
 static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    static const char where[] = "amp_policy_custom";
     const amp_op *list = white ? white : black;
     const char *name = white ? "white" : "black";
     char inside = white ? 'L' : 'F';
@@ -209,32 +205,27 @@ static amp_status ampi_do_policy_custom(amp_ctx *ctx, amp_policy *policy, const 
     size_t n = white ? n_white : n_black, i;
     amp_policy p;
     amp_op op;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE(!white || !black, ctx, AMP_ERR_INVALID_ARG,
-        "%s: both lists are given; exactly one of white and black is needed", where);
-    AMPI_REQUIRE(
-        list, ctx, AMP_ERR_INVALID_ARG, "%s: no list is given; exactly one of white and black is needed", where);
-    AMPI_REQUIRE(n > 0, ctx, AMP_ERR_INVALID_ARG, "%s: n_%s is 0", where, name);
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(!white || !black, "both lists are given; exactly one of white and black is needed");
+    AMPI_CHECK(list, "no list is given; exactly one of white and black is needed");
+    AMPI_CHECK(n > 0, "n_%s is 0", name);
     if (dtype == AMP_AUTO) dtype = AMP_F16;
-    AMPI_REQUIRE(ampi_is_half(dtype), ctx, AMP_ERR_INVALID_ARG, "%s: dtype is %s; f16 or bf16 is needed", where,
-        amp_dtype_name(dtype));
+    AMPI_CHECK(ampi_is_half(dtype), "dtype is %s; f16 or bf16 is needed", amp_dtype_name(dtype));
     for (i = 0; i < n; i++)
-        AMPI_REQUIRE(ampi_is_op(list[i]), ctx, AMP_ERR_INVALID_ARG, "%s: %s[%llu] is %llu: no such operation", where,
-            name, AMPI_ULL(i), AMPI_ULL(list[i]));
+        AMPI_CHECK(ampi_is_op(list[i]), "%s[%llu] is %llu: no such operation", name, AMPI_ULL(i), AMPI_ULL(list[i]));
     ampi_policy_level(&p, white ? AMP_PRESET_MINDSPORE_O1 : AMP_PRESET_MINDSPORE_O2, dtype);
     for (op = 1; op < (amp_op)AMP_OP_COUNT; op++) {
         int in = ampi_is_in(list, n, op);
         p.edits[op] = in ? inside : outside;
         if (!in && !white && amp_op_class_of(op, AMP_SYSTEM_MINDSPORE) == AMP_CLASS_F32)
-            amp_log_event(ctx, AMP_LOG_WARNING, "%s: %s is left out of the black list: it will run in %s", where,
-                amp_op_name(op), amp_dtype_name(dtype));
+            amp_log_event(ctx, AMP_LOG_WARNING, "%s is left out of the black list: it will run in %s", amp_op_name(op),
+                amp_dtype_name(dtype));
     }
     *policy = p;
     return AMP_OK;
 }
 AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp_op *white, size_t n_white,
     const amp_op *black, size_t n_black, amp_dtype dtype) {
-    AMPI_VERB(ctx, "amp_policy_custom", ampi_do_policy_custom(ctx, policy, white, n_white, black, n_black, dtype));
+    AMPI_VERB(ctx, policy_custom, (ctx, policy, white, n_white, black, n_black, dtype));
 }
 

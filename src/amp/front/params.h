@@ -54,7 +54,6 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static amp_ctx *ampi_ctx_of(const amp_params *p) { return p ? p->ctx : NULL; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -74,7 +73,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
-    int moments = d->moments >= 0 && d->moments <= 2 && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
     return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
@@ -99,44 +98,32 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     return l;
 }
 
-static amp_status ampi_check_layout(amp_ctx *ctx, const char *where, const amp_params_desc *d) {
+static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
-    AMPI_REQUIRE(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.model is %d (%s); f16, bf16 or f32 is needed", where, (int)d->model, amp_dtype_name(d->model));
-    AMPI_REQUIRE(amp_dtype_size(d->grad), ctx, AMP_ERR_INVALID_ARG, "%s: desc.grad is %d", where, (int)d->grad);
-    AMPI_REQUIRE((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, ctx, AMP_ERR_INVALID_ARG, "%s: desc.master is %d",
-        where, (int)d->master);
-    AMPI_REQUIRE(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", where, amp_dtype_name(d->model));
-    AMPI_REQUIRE(d->moments >= 0 && d->moments <= 2, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.moments is %d; 0 (for 2), 1, 2 or AMP_NONE is needed", where, (int)d->moments);
-    return AMPI_INVALID(
-        ctx, "%s: desc.moment is %d (%s); f32 or bf16 is needed", where, (int)d->moment, amp_dtype_name(d->moment));
+    AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
+        "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
+    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
+    AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
+        "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
+    AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
+        "desc.moments is %d; 0 (for 2), 1 to %d or AMP_NONE is needed", (int)d->moments, AMP_MOMENTS);
+    return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
 static amp_status ampi_do_params_create(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
-    static const char where[] = "amp_params_create";
     amp_params_desc d = AMP_ZERO;
     amp_params *p;
-    if (out) *out = NULL;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_REQUIRE(version == AMP_VERSION && size == sizeof d, ctx, AMP_ERR_VERSION,
-        "%s: header and implementation differ", where);
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
-    }
-    AMPI_HAS(ctx, where, inspect);
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    AMPI_HAS(inspect);
     if (!d.label) d.label = "params";
-    AMPI_REQUIRE(strlen(d.label) < sizeof p->label, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.label is longer than 23 characters", where);
-    AMPI_REQUIRE(d.flags == 0, ctx, AMP_ERR_INVALID_ARG, "%s: desc.flags is not 0", where);
+    AMPI_CHECK(strlen(d.label) < sizeof p->label, "desc.label is longer than 23 characters");
+    AMPI_CHECK(d.flags == 0, "desc.flags is not 0");
     d = ampi_params_defaults(d);
-    AMPI_TRY(ampi_check_layout(ctx, where, &d));
+    AMPI_TRY(ampi_check_layout(ctx, &d));
     p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
-    if (!p) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(p);
     p->ctx = ctx;
     p->desc = d;
     memcpy(p->label, d.label, strlen(d.label));
@@ -147,7 +134,7 @@ static amp_status ampi_do_params_create(
 AMP_API amp_status amp_params_create_checked(
     amp_params **out, amp_ctx *ctx, int version, size_t size, const amp_params_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_params_create", ampi_do_params_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, params_create, (out, ctx, version, size, desc));
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
@@ -160,18 +147,16 @@ AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
 }
 
 /* count, rows and cols from what is given of them */
-static amp_status ampi_param_shape(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+static amp_status ampi_param_shape(amp_ctx *ctx, const char *name, amp_param_desc *d) {
     size_t area;
-    if (!d->rows != !d->cols)
-        return AMPI_INVALID(p->ctx, "%s: desc.%s of \"%s\" is 0, but desc.%s is %llu", where, d->rows ? "cols" : "rows",
-            name, d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
-    if (!ampi_product(&area, d->rows, d->cols) || d->count > (size_t)-1 / 32 || area > (size_t)-1 / 32)
-        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is too large", where, name);
+    AMPI_CHECK(!d->rows == !d->cols, "desc.%s of \"%s\" is 0, but desc.%s is %llu", d->rows ? "cols" : "rows", name,
+        d->rows ? "rows" : "cols", AMPI_ULL(d->rows | d->cols));
+    AMPI_CHECK(ampi_product(&area, d->rows, d->cols) && d->count <= (size_t)-1 / 32 && area <= (size_t)-1 / 32,
+        "desc.count of \"%s\" is too large", name);
     if (d->count == 0) d->count = area;
-    if (d->count == 0) return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is 0", where, name);
-    if (area && area != d->count)
-        return AMPI_INVALID(p->ctx, "%s: desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", where, name,
-            AMPI_ULL(d->count), AMPI_ULL(area));
+    AMPI_CHECK(d->count != 0, "desc.count of \"%s\" is 0", name);
+    AMPI_CHECK(!area || area == d->count, "desc.count of \"%s\" is %llu, but desc.rows * desc.cols is %llu", name,
+        AMPI_ULL(d->count), AMPI_ULL(area));
     if (area == 0) {
         d->rows = 1;
         d->cols = d->count;
@@ -180,42 +165,38 @@ static amp_status ampi_param_shape(amp_params *p, const char *where, const char 
 }
 
 /* the model copy, the gradient and the master: their dtypes, and which of them are adopted */
-static amp_status ampi_param_arrays(amp_params *p, const char *where, const char *name, amp_param_desc *d) {
+static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_desc *d) {
     amp_dtype model = d->keep_f32 ? AMP_F32 : p->desc.model;
+    amp_ctx *ctx = p->ctx;
     if (d->model.dtype == AMP_AUTO) d->model.dtype = model;
     if (d->grad.dtype == AMP_AUTO) d->grad.dtype = d->keep_f32 ? AMP_F32 : p->desc.grad;
-    if (d->model.dtype != model)
-        return AMPI_INVALID(p->ctx, "%s: desc.model.dtype of \"%s\" is %s, but its model copy is %s", where, name,
-            amp_dtype_name(d->model.dtype), amp_dtype_name(model));
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.model", d->model, d->count, 0));
-    AMPI_TRY(ampi_check_array(p->ctx, where, "desc.grad", d->grad, d->count, 0));
-    if (amp_dtype_size(d->grad.dtype) == 0)
-        return AMPI_INVALID(p->ctx, "%s: desc.grad.dtype of \"%s\" is %d", where, name, (int)d->grad.dtype);
+    AMPI_CHECK(d->model.dtype == model, "desc.model.dtype of \"%s\" is %s, but its model copy is %s", name,
+        amp_dtype_name(d->model.dtype), amp_dtype_name(model));
+    AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
+    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
-        if (d->master && d->model.data && d->model.data != (void *)d->master)
-            return AMPI_INVALID(p->ctx,
-                "%s: desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", where, name);
+        AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
+            "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
         if (!d->master) memcpy(&d->master, &d->model.data, sizeof d->master);
         d->model.data = NULL;
     } else if (p->desc.master != AMP_MASTER_F32 && d->master) {
-        return AMPI_INVALID(
-            p->ctx, "%s: desc.master of \"%s\" is given, but the set's layout has no FP32 masters", where, name);
+        return AMPI_INVALID("desc.master of \"%s\" is given, but the set's layout has no FP32 masters", name);
     }
-    if ((uintptr_t)d->master % sizeof(float))
-        return AMPI_INVALID(p->ctx, "%s: desc.master of \"%s\" is not aligned to 4 bytes", where, name);
+    AMPI_CHECK((uintptr_t)d->master % sizeof(float) == 0, "desc.master of \"%s\" is not aligned to 4 bytes", name);
     return AMP_OK;
 }
 
 /* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
-static amp_status ampi_check_weights(
-    const amp_params *p, const char *where, const amp_param_desc *d, const char *name, const float *w) {
-    const uint32_t limit = ampi_format_of(AMP_F16).limit; /* its bits: a conversion might stop a caller who traps */
+static amp_status ampi_check_weights(const amp_params *p, const amp_param_desc *d, const char *name, const float *w) {
+    const uint32_t limit = ampi_format_of(AMP_F16).limit;
+    amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
     for (i = 0; i < d->count; i++)
-        AMPI_REQUIRE((ampi_bits(w[i]) & 0x7fffffffu) < limit, p->ctx, AMP_ERR_INVALID_ARG,
-            "%s: weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", where,
-            AMPI_ULL(i), name, (double)w[i]);
+        AMPI_CHECK((ampi_bits(w[i]) & 0x7fffffffu) < limit,
+            "weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", AMPI_ULL(i),
+            name, (double)w[i]);
     return AMP_OK;
 }
 
@@ -233,7 +214,7 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    void *list = p->params;
+    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -242,42 +223,38 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    if (!ampi_grow(host, &list, p->n, &p->cap, sizeof *p->params)) return AMP_ERR_NO_MEMORY;
-    p->params = (ampi_param *)list;
+    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
     return AMP_OK;
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
-    static const char where[] = "amp_params_add";
+    amp_ctx *ctx = p->ctx;
     ampi_param q = AMP_ZERO;
     char number[24];
     const char *name;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(p->ctx, where, desc);
-    if (p->committed) return amp_fail(p->ctx, AMP_ERR_STAGE, "%s: the set is committed", where);
-    if (p->n >= AMPI_MAX_PARAMS)
-        return AMPI_INVALID(p->ctx, "%s: the set has %d parameters, and more are not possible", where, AMPI_MAX_PARAMS);
+    AMPI_CHECK_DESC(desc);
+    AMPI_STAGE(!p->committed, "the set is committed");
+    AMPI_CHECK(p->n < AMPI_MAX_PARAMS, "the set has %d parameters, and more are not possible", AMPI_MAX_PARAMS);
     q.d = *desc;
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
-    if (strlen(name) > 255) return AMPI_INVALID(p->ctx, "%s: desc.name is longer than 255 characters", where);
-    if (amp_params_find(p, name) < p->n) return AMPI_INVALID(p->ctx, "%s: desc.name \"%s\" is taken", where, name);
-    AMPI_TRY(ampi_param_shape(p, where, name, &q.d));
-    if (q.d.group >= AMP_GROUPS)
-        return AMPI_INVALID(
-            p->ctx, "%s: desc.group of \"%s\" is %u; at most %d groups", where, name, (unsigned)q.d.group, AMP_GROUPS);
-    AMPI_TRY(ampi_param_arrays(p, where, name, &q.d));
-    if (q.d.init) AMPI_TRY(ampi_check_weights(p, where, &q.d, name, q.d.init));
+    AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
+    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
+    AMPI_CHECK(
+        q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
+    AMPI_TRY(ampi_param_arrays(p, name, &q.d));
+    if (q.d.init) AMPI_TRY(ampi_check_weights(p, &q.d, name, q.d.init));
     if (ampi_param_keep(p, name, &q) != AMP_OK) {
-        ampi_param_free(p->ctx, &q);
-        return amp_fail(p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+        ampi_param_free(ctx, &q);
+        return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
     p->params[p->n++] = q;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_add", ampi_do_params_add(p, desc));
-}
+AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     amp_params **at;
@@ -293,7 +270,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -311,9 +288,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
     ampi_host_free(&ctx->host, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) {
-    AMPI_VOID_VERB(ampi_ctx_of(p), "amp_params_destroy", ampi_do_params_destroy(p));
-}
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -409,10 +384,10 @@ typedef struct ampi_staging { /* host memory for one block */
     size_t weights;
 } ampi_staging;
 
-static amp_status ampi_staging_begin(amp_ctx *ctx, const char *where, uint64_t count, ampi_staging *b) {
+static amp_status ampi_staging_begin(amp_ctx *ctx, uint64_t count, ampi_staging *b) {
     b->weights = count < AMPI_BLOCK_WEIGHTS ? (size_t)count : AMPI_BLOCK_WEIGHTS;
     b->model = (uint16_t *)ampi_host_alloc(&ctx->host, 4 * b->weights);
-    AMPI_REQUIRE(b->model, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(b->model);
     b->low = b->model + b->weights;
     return AMP_OK;
 }
@@ -426,14 +401,12 @@ static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low
 
 static amp_status ampi_block_write(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, const float *src) {
-    ampi_fpu fpu = ampi_fpu_enter(); /* packing subtracts */
     size_t i;
     for (i = 0; i < n; i++) {
         uint32_t both = ampi_weight_pack(e, src[from + i]);
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    ampi_fpu_leave(fpu);
     AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
     return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
@@ -441,16 +414,13 @@ static amp_status ampi_block_write(
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
-    ampi_fpu fpu;
     size_t i;
     AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
     if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
-    fpu = ampi_fpu_enter(); /* unpacking adds */
     for (i = 0; i < n; i++)
         dst[from + i] = amp_weight_load(&host, i);
-    ampi_fpu_leave(fpu);
     return AMP_OK;
 }
 
@@ -469,11 +439,10 @@ static amp_status ampi_move_staged(
     }
     return AMP_OK;
 }
-static amp_status ampi_move_weights(
-    amp_ctx *ctx, const char *where, const amp_param_entry *e, float *dst, const float *src) {
+static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, float *dst, const float *src) {
     ampi_staging b = {NULL, NULL, 0};
     amp_status st;
-    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, where, e->count, &b));
+    if (!e->master) AMPI_TRY(ampi_staging_begin(ctx, e->count, &b));
     st = ampi_move_staged(ctx, e, &b, dst, src);
     if (!e->master) ampi_staging_end(ctx, &b);
     return st;
@@ -489,11 +458,12 @@ static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* 
 
 /* ---- commit, in the order of its steps ---- */
 
-static amp_status ampi_commit_entries(amp_params *p, const char *where) {
+static amp_status ampi_commit_entries(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->n == 0) return AMP_OK;
-    if (p->n) p->entries = (amp_param_entry *)ampi_host_alloc(&p->ctx->host, p->n * sizeof *p->entries);
-    AMPI_REQUIRE(p->entries || !p->n, p->ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, p->n * sizeof *p->entries);
+    AMPI_MEMORY(p->entries);
     for (i = 0; i < p->n; i++) {
         const amp_param_desc *d = &p->params[i].d;
         amp_param_entry *e = &p->entries[i];
@@ -508,7 +478,7 @@ static amp_status ampi_commit_entries(amp_params *p, const char *where) {
     return AMP_OK;
 }
 
-static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
+static amp_status ampi_commit_arenas(amp_params *p) {
     static const char suffix[AMPI_ARENAS][9] = {".master", ".model", ".grad", ".moments", ".accum", ".tables"};
     amp_ctx *ctx = p->ctx;
     ampi_layout l = AMP_ZERO;
@@ -518,7 +488,7 @@ static amp_status ampi_commit_arenas(amp_params *p, const char *where) {
     fits = l.chunks <= 0xffffffffu;
     for (k = 0; k < AMPI_ARENAS; k++)
         fits &= l.bytes[k] < (size_t)-1;
-    AMPI_REQUIRE(fits, ctx, AMP_ERR_INVALID_ARG, "%s: the set is too large", where);
+    AMPI_CHECK(fits, "the set is too large");
     for (k = 0; k < AMPI_ARENAS; k++) {
         snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
         AMPI_TRY(ampi_do_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
@@ -545,20 +515,22 @@ static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_c
     }
     return at;
 }
-static amp_status ampi_commit_tables(amp_params *p, const char *where) {
+/* That list, of n chunks, goes to the backend. */
+static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n, uint64_t *elements) {
     amp_ctx *ctx = p->ctx;
-    size_t bytes = p->table.n_chunks * sizeof(amp_chunk);
-    uint64_t elements;
-    amp_chunk *chunks;
+    amp_chunk *chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
     amp_status st;
-    if (p->n == 0) return AMP_OK;
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, bytes);
-    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    (void)ampi_chunks_in_use(p, NULL, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, bytes);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
-    ampi_host_free(&ctx->host, chunks, bytes);
+    AMPI_MEMORY(chunks);
+    (void)ampi_chunks_in_use(p, used, chunks, elements);
+    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
     return st;
+}
+static amp_status ampi_commit_tables(amp_params *p) {
+    uint64_t elements;
+    if (p->n == 0) return AMP_OK;
+    AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
+    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -566,9 +538,7 @@ static uint64_t ampi_most_staged(const amp_params *p) {
     uint64_t most = 0;
     size_t i;
     for (i = 0; i < p->n; i++)
-        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) {
-            most = p->entries[i].count;
-        }
+        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
     return most;
 }
 static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
@@ -586,36 +556,36 @@ static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
     return AMP_OK;
 }
 /* Host memory comes first: without it nothing that was adopted changes. */
-static amp_status ampi_commit_weights(amp_params *p, const char *where) {
+static amp_status ampi_commit_weights(amp_params *p) {
     ampi_staging b = {NULL, NULL, 0};
     uint64_t most = ampi_most_staged(p);
     amp_status st;
-    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, where, most, &b));
+    if (most) AMPI_TRY(ampi_staging_begin(p->ctx, most, &b));
     st = ampi_commit_staged(p, &b);
     if (most) ampi_staging_end(p->ctx, &b);
     return st;
 }
 
-static amp_status ampi_commit(amp_params *p, const char *where) {
-    AMPI_TRY(ampi_failed_in(p->ctx, where, p->ctx->b->may_wait(p->ctx)));
-    AMPI_TRY(ampi_commit_entries(p, where));
-    AMPI_TRY(p->ctx->b->mirror_create(p->ctx, &p->mirror));
-    AMPI_TRY(ampi_commit_arenas(p, where));
-    AMPI_TRY(ampi_commit_tables(p, where));
-    AMPI_TRY(ampi_commit_weights(p, where));
-    return p->ctx->b->sync(p->ctx);
+static amp_status ampi_commit(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_commit_entries(p));
+    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    AMPI_TRY(ampi_commit_arenas(p));
+    AMPI_TRY(ampi_commit_tables(p));
+    AMPI_TRY(ampi_commit_weights(p));
+    return ampi_settle(ctx, ctx->b->sync(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
-    static const char where[] = "amp_params_commit";
+    amp_ctx *ctx = p->ctx;
     amp_status st;
     size_t i;
-    if (!p) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(!p->committed, p->ctx, AMP_ERR_STAGE, "%s: the set is committed already", where);
-    st = ampi_commit(p, where);
+    AMPI_STAGE(!p->committed, "the set is committed already");
+    st = ampi_commit(p);
     if (st != AMP_OK) {
         ampi_params_undo(p);
-        return ampi_failed_in(p->ctx, where, st);
+        return st;
     }
     for (i = 0; i < p->n; i++)
         ampi_param_forget_init(p->ctx, &p->params[i]);
@@ -624,101 +594,90 @@ static amp_status ampi_do_params_commit(amp_params *p) {
     p->ctx->sets = p;
     return AMP_OK;
 }
-AMP_API amp_status amp_params_commit(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_commit", ampi_do_params_commit(p));
-}
+AMP_API amp_status amp_params_commit(amp_params *p) { AMPI_VERB_OF(p, params_commit, (p)); }
 
-static const amp_param_entry *ampi_entry(const amp_params *p, size_t i) {
-    return p && p->committed && i < p->n ? &p->entries[i] : NULL;
-}
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i) {
     amp_param_entry none = AMP_ZERO;
-    return ampi_entry(p, i) ? p->entries[i] : none;
+    return p && p->committed && i < p->n ? p->entries[i] : none;
 }
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_model(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_model(&e);
 }
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i) {
-    const amp_param_entry *e = ampi_entry(p, i);
-    return e ? ampi_entry_grad(e) : amp_arr(NULL, AMP_AUTO);
+    const amp_param_entry e = amp_param_entry_get(p, i);
+    return ampi_entry_grad(&e);
 }
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
+    const amp_param_entry e = amp_param_entry_get(p, i);
     amp_param view = AMP_ZERO;
-    const amp_param_entry *e = ampi_entry(p, i);
+    size_t k;
     if (!p || i >= p->n) return view;
     view.name = p->params[i].name;
     view.rows = p->params[i].d.rows;
     view.cols = p->params[i].d.cols;
     view.count = p->params[i].d.count;
-    if (!e) return view;
-    view.model = ampi_entry_model(e);
-    view.grad = ampi_entry_grad(e);
-    view.master = ampi_entry_master(e);
-    view.low = ampi_entry_low(e);
-    view.accum = ampi_entry_array(e->accum, AMP_F32, e->count);
-    view.moment[0] = ampi_entry_moment(e, 0);
-    view.moment[1] = ampi_entry_moment(e, 1);
+    view.model = ampi_entry_model(&e);
+    view.grad = ampi_entry_grad(&e);
+    view.master = ampi_entry_master(&e);
+    view.low = ampi_entry_low(&e);
+    view.accum = ampi_entry_array(e.accum, AMP_F32, e.count);
+    for (k = 0; k < AMP_MOMENTS; k++)
+        view.moment[k] = ampi_entry_moment(&e, k);
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
 
 /* a committed set of this context */
-static amp_status ampi_check_params(amp_ctx *ctx, const char *where, const amp_params *p) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!p) return AMPI_INVALID(ctx, "%s: p is NULL", where);
-    if (p->ctx != ctx) return AMPI_INVALID(ctx, "%s: p belongs to a different context", where);
-    if (!p->committed) return amp_fail(ctx, AMP_ERR_STAGE, "%s: the set is not committed (amp_params_commit)", where);
+static amp_status ampi_check_params(amp_ctx *ctx, const amp_params *p) {
+    AMPI_CHECK(p, "p is NULL");
+    AMPI_CHECK(p->ctx == ctx, "p belongs to a different context");
+    AMPI_STAGE(p->committed, "the set is not committed (amp_params_commit)");
     return AMP_OK;
 }
 
 /* parameter i as an argument */
-static amp_status ampi_check_param(amp_ctx *ctx, const char *where, const amp_params *p, size_t i, const void *host) {
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
-        AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_REQUIRE(host, ctx, AMP_ERR_INVALID_ARG, "%s: the host array is NULL", where);
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, const void *host) {
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_CHECK(host, "the host array is NULL");
+    return ctx->b->may_wait(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
-    static const char where[] = "amp_param_read";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_param(ctx, where, p, i, dst));
-    return ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], dst, NULL));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_param(ctx, p, i, dst));
+    return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_param_read", ampi_do_param_read(p, i, dst));
+    AMPI_VERB_OF(p, param_read, (p, i, dst));
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
-    static const char where[] = "amp_param_write";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_param(ctx, where, p, i, src));
-    AMPI_TRY(ampi_check_weights(p, where, &p->params[i].d, p->params[i].name, src));
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_move_weights(ctx, where, &p->entries[i], NULL, src)));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_param(ctx, p, i, src));
+    AMPI_TRY(ampi_check_weights(p, &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_move_weights(ctx, &p->entries[i], NULL, src));
     ampi_weights_changed(ctx, p);
     return ampi_renew_model(ctx, &p->entries[i]);
 }
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_param_write", ampi_do_param_write(p, i, src));
+    AMPI_VERB_OF(p, param_write, (p, i, src));
 }
 
 static amp_status ampi_do_params_master_to_model(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_master_to_model", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
         AMPI_TRY(ampi_renew_model(ctx, &p->entries[i]));
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_master_to_model(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_master_to_model", ampi_do_params_master_to_model(p));
-}
+AMP_API amp_status amp_params_master_to_model(amp_params *p) { AMPI_VERB_OF(p, params_master_to_model, (p)); }
 static amp_status ampi_do_params_model_to_master(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_model_to_master", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
@@ -728,109 +687,85 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
-AMP_API amp_status amp_params_model_to_master(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_model_to_master", ampi_do_params_model_to_master(p));
-}
+AMP_API amp_status amp_params_model_to_master(amp_params *p) { AMPI_VERB_OF(p, params_model_to_master, (p)); }
 /* dst[i] does not touch a gradient that is still to be read, those after i, nor what was written before it */
-static amp_status ampi_check_apart(
-    amp_ctx *ctx, const char *where, const amp_array *dst, size_t i, const amp_params *p) {
+static amp_status ampi_check_apart(amp_ctx *ctx, const amp_array *dst, size_t i, const amp_params *p) {
     size_t k, bytes = (size_t)p->entries[i].count * amp_dtype_size(dst[i].dtype);
     if (!dst[i].data) return AMP_OK;
     for (k = 0; k < i; k++) {
         size_t before = (size_t)p->entries[k].count * amp_dtype_size(dst[k].dtype);
         int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
-        AMPI_REQUIRE(
-            !meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps dst[%llu]", where, AMPI_ULL(i), AMPI_ULL(k));
+        AMPI_CHECK(!meet, "dst[%llu] overlaps dst[%llu]", AMPI_ULL(i), AMPI_ULL(k));
     }
     for (k = i + 1; k < p->n; k++) {
         amp_array g = amp_param_grad(p, k);
         size_t after = g.count * amp_dtype_size(g.dtype);
         int meet = dst[k].data && ampi_overlap(dst[i].data, bytes, g.data, after);
-        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: dst[%llu] overlaps the gradient of parameter %llu", where,
-            AMPI_ULL(i), AMPI_ULL(k));
+        AMPI_CHECK(!meet, "dst[%llu] overlaps the gradient of parameter %llu", AMPI_ULL(i), AMPI_ULL(k));
     }
     return AMP_OK;
 }
 static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    static const char where[] = "amp_params_grads_to";
+    amp_ctx *ctx = p->ctx;
     char name[40];
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    if (n != p->n)
-        return AMPI_INVALID(ctx, "%s: n is %llu, but the set has %llu parameters", where, AMPI_ULL(n), AMPI_ULL(p->n));
-    if (n && !dst) return AMPI_INVALID(ctx, "%s: dst is NULL", where);
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(n == p->n, "n is %llu, but the set has %llu parameters", AMPI_ULL(n), AMPI_ULL(p->n));
+    AMPI_CHECK(!n || dst, "dst is NULL");
     for (i = 0; i < n; i++) { /* all of them before the first is written */
+        const amp_array g = amp_param_grad(p, i);
         snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-        if (dst[i].data)
-            AMPI_TRY(ampi_check_map(
-                ctx, where, name, dst[i], "its gradient", amp_param_grad(p, i), (size_t)p->entries[i].count));
-        AMPI_TRY(ampi_check_apart(ctx, where, dst, i, p));
+        if (dst[i].data) AMPI_TRY(ampi_check_map(ctx, name, dst[i], "its gradient", g, g.count));
+        AMPI_TRY(ampi_check_apart(ctx, dst, i, p));
     }
     for (i = 0; i < n; i++)
-        if (dst[i].data)
-            AMPI_TRY(ampi_failed_in(
-                ctx, where, ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL)));
+        if (dst[i].data) AMPI_TRY(ampi_do_cast(ctx, dst[i], amp_param_grad(p, i), (size_t)p->entries[i].count, NULL));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_grads_to", ampi_do_params_grads_to(p, dst, n));
+    AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     size_t i;
-    AMPI_TRY(ampi_check_params(ctx, "amp_params_zero_grad", p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
         AMPI_TRY(ctx->b->zero(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
-AMP_API amp_status amp_params_zero_grad(amp_params *p) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_zero_grad", ampi_do_params_zero_grad(p));
-}
+AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
-    static const char where[] = "amp_params_use";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    amp_chunk *chunks;
+    amp_ctx *ctx = p->ctx;
     uint64_t elements;
     size_t i, n;
-    amp_status st;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
+    AMPI_TRY(ampi_check_params(ctx, p));
     if (p->n == 0) return AMP_OK;
     n = ampi_chunks_in_use(p, used, NULL, &elements);
-    AMPI_REQUIRE(
-        n, ctx, AMP_ERR_INVALID_ARG, "%s: used has no parameter of %llu: leave the step out", where, AMPI_ULL(p->n));
-    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
-    AMPI_REQUIRE(chunks, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    (void)ampi_chunks_in_use(p, used, chunks, &elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
-    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
-    AMPI_TRY(ampi_failed_in(ctx, where, st));
+    AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
+    AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
     for (i = 0; i < p->n; i++)
         p->params[i].unused = used && !used[i];
     return AMP_OK;
 }
-AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_use", ampi_do_params_use(p, used));
-}
+AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
-    static const char where[] = "amp_params_set_steps";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_step_record r;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(ampi_is_at_rest(p), ctx, AMP_ERR_STAGE, "%s: the set is in the middle of a step or a window", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     memset(&r, 0, sizeof r);
     r.steps = steps;
-    return ampi_failed_in(ctx, where, ctx->b->set_record(ctx, p->record, p->mirror, &r));
+    return ctx->b->set_record(ctx, p->record, p->mirror, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_params_set_steps", ampi_do_params_set_steps(p, steps));
+    AMPI_VERB_OF(p, params_set_steps, (p, steps));
 }
 

@@ -27,7 +27,8 @@ extern "C++" {
 #ifndef AMP_STREAM_BYTES
 #  define AMP_STREAM_BYTES ((size_t)8 << 20)
 #endif
-#if !defined(AMP_NO_THREADS) && defined(_MSC_VER) && !defined(__MINGW32__)
+#if !defined(AMP_NO_THREADS) && \
+    ((defined(_MSC_VER) && !defined(__MINGW32__)) || (defined(__wasi__) && !defined(__wasm_atomics__)))
 #  define AMP_NO_THREADS /* no pthreads there */
 #endif
 #ifndef AMP_NO_THREADS
@@ -65,5 +66,9 @@ extern "C++" {
 #ifdef __cplusplus
 } /* extern "C++" */
 extern "C" {
+#endif
+#if defined(__APPLE__) && !defined(__cplusplus)
+extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
+extern int(vsnprintf)(char *, size_t, const char *, va_list);
 #endif
 

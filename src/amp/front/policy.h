@@ -87,119 +87,101 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
         ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
 }
 
-/* ---- overrides: a property by name gets a value; one function per property ---- */
+/* ---- overrides: a property by name gets a value ---- */
 
-typedef enum ampi_property {
-    AMPI_P_ENABLED,
-    AMPI_P_AUTOCAST,
-    AMPI_P_CAST_MODEL,
-    AMPI_P_KEEP_NORMS,
-    AMPI_P_MASTER_WEIGHTS,
-    AMPI_P_CAST_OUTPUTS,
-    AMPI_P_NUM_LOSSES,
-    AMPI_P_MIN_SCALE,
-    AMPI_P_MAX_SCALE,
-    AMPI_P_LOW,
-    AMPI_P_LOSS_SCALE,
-    AMPI_P_COUNT
-} ampi_property;
+/* clang-format off */
+/* Our name, which is amp_policy_desc's, and theirs, what it takes, the families that have it, why others do not, why O1
+   refuses it; in the order in which they are set. ampi_set_NAME does it. */
+#define AMPI_PROPERTY_LIST(X) \
+    X(enabled,        "enabled",               SWITCH, AMPI_ALL, "", "") \
+    X(cast_model,     "cast_model_type",       DTYPE,  AMPI_APEX | AMPI_MINDSPORE, \
+        ": autocast leaves parameters in FP32", "inserts casts around operations: the model itself stays FP32") \
+    X(autocast,       "patch_torch_functions", SWITCH, AMPI_APEX, "", "") \
+    X(keep_norms,     "keep_batchnorm_fp32",   SWITCH, AMPI_APEX | AMPI_MINDSPORE, "", \
+        "runs batch norm in FP32 anyway: the model is not cast") \
+    X(master_weights, "master_weights",        SWITCH, AMPI_APEX, ": its parameters are FP32", \
+        "has FP32 parameters: they are the masters") \
+    X(cast_outputs,   "cast_model_outputs",    DTYPE,  AMPI_APEX | AMPI_MINDSPORE, "", "") \
+    X(num_losses,     "num_losses",            NUMBER, AMPI_APEX | AMPI_OURS, "", "") \
+    X(min_scale,      "min_loss_scale",        NUMBER, AMPI_ALL - AMPI_PYTORCH, "", "") \
+    X(max_scale,      "max_loss_scale",        NUMBER, AMPI_ALL - AMPI_PYTORCH, "", "") \
+    X(low,            "dtype",                 DTYPE,  AMPI_ALL, "", "") \
+    X(loss_scale,     "loss_scale",            SCALE,  AMPI_ALL, "", "")
+/* clang-format on */
 
-typedef enum ampi_value_kind { AMPI_V_SWITCH, AMPI_V_DTYPE, AMPI_V_NUMBER, AMPI_V_DYNAMIC } ampi_value_kind;
-typedef struct ampi_value { /* of an override */
-    ampi_value_kind kind;
-    uint32_t on;     /* a switch */
-    amp_dtype dtype; /* AMP_AUTO: False */
-    double number;
-} ampi_value;
-static ampi_value ampi_value_of(ampi_value_kind kind, uint32_t on, amp_dtype dtype, double number) {
-    ampi_value v;
-    v.kind = kind;
-    v.on = on;
-    v.dtype = dtype;
-    v.number = number;
-    return v;
-}
-
-typedef struct ampi_override { /* who overrides what, for sentences */
-    amp_ctx *ctx;
-    const char *where, *name; /* the name that the caller used */
+typedef enum ampi_wants { AMPI_WANTS_SWITCH, AMPI_WANTS_DTYPE, AMPI_WANTS_NUMBER, AMPI_WANTS_SCALE } ampi_wants;
+typedef struct ampi_override {
     amp_policy *p;
-    ampi_property property;
+    const char *name; /* that the caller used, for sentences */
+    double x;         /* a switch: 0 or 1; a dtype (AMP_AUTO: False); a number */
+    int dynamic;      /* 1: of loss_scale */
 } ampi_override;
 
-/* In the order of ampi_property: our name and theirs, the families that have it, why others do not, why O1 refuses it.
-   */
-static const struct {
-    char ours[16], theirs[24];
-    uint8_t takes, families; /* takes: ampi_value_kind */
-    char missing[40], o1[64];
-} ampi_properties[AMPI_P_COUNT] = {
-    {"enabled", "enabled", AMPI_V_SWITCH, AMPI_ALL, "", ""},
-    {"autocast", "patch_torch_functions", AMPI_V_SWITCH, AMPI_APEX, "", ""},
-    {"cast_model", "cast_model_type", AMPI_V_DTYPE, AMPI_APEX | AMPI_MINDSPORE, ": autocast leaves parameters in FP32",
-        "inserts casts around operations: the model itself stays FP32"},
-    {"keep_norms", "keep_batchnorm_fp32", AMPI_V_SWITCH, AMPI_APEX | AMPI_MINDSPORE, "",
-        "runs batch norm in FP32 anyway: the model is not cast"},
-    {"master_weights", "master_weights", AMPI_V_SWITCH, AMPI_APEX, ": its parameters are FP32",
-        "has FP32 parameters: they are the masters"},
-    {"cast_outputs", "cast_model_outputs", AMPI_V_DTYPE, AMPI_APEX | AMPI_MINDSPORE, "", ""},
-    {"num_losses", "num_losses", AMPI_V_NUMBER, AMPI_APEX | AMPI_OURS, "", ""},
-    {"min_scale", "min_loss_scale", AMPI_V_NUMBER, AMPI_ALL - AMPI_PYTORCH, "", ""},
-    {"max_scale", "max_loss_scale", AMPI_V_NUMBER, AMPI_ALL - AMPI_PYTORCH, "", ""},
-    {"low", "dtype", AMPI_V_DTYPE, AMPI_ALL, "", ""},
-    {"loss_scale", "loss_scale", AMPI_V_DYNAMIC, AMPI_ALL, "", ""},
-};
-
-#define AMPI_ALLOW(o, condition, ...) AMPI_REQUIRE(condition, (o)->ctx, AMP_ERR_INVALID_ARG, "%s: " __VA_ARGS__)
-
-static amp_status ampi_set_enabled(const ampi_override *o, uint32_t on) {
-    o->p->enabled = on;
-    if (!on) o->p->scaling = AMP_SCALER_OFF;
+static amp_status ampi_set_enabled(amp_ctx *ctx, const ampi_override *o) {
+    (void)ctx;
+    o->p->enabled = o->x != 0.0;
+    if (!o->p->enabled) o->p->scaling = AMP_SCALER_OFF;
     return AMP_OK;
 }
-static amp_status ampi_set_switch(uint32_t *field, uint32_t on) {
-    *field = on;
+static amp_status ampi_set_keep_norms(amp_ctx *ctx, const ampi_override *o) {
+    (void)ctx;
+    o->p->keep_norms = o->x != 0.0;
     return AMP_OK;
 }
-static amp_status ampi_set_autocast(const ampi_override *o, uint32_t on) {
-    AMPI_ALLOW(o, !on || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->where, o->name,
+static amp_status ampi_set_master_weights(amp_ctx *ctx, const ampi_override *o) {
+    (void)ctx;
+    o->p->master_weights = o->x != 0.0;
+    return AMP_OK;
+}
+static amp_status ampi_set_autocast(amp_ctx *ctx, const ampi_override *o) {
+    AMPI_CHECK(o->x == 0.0 || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->name,
         amp_preset_name(o->p->preset));
-    o->p->autocast = on;
+    o->p->autocast = o->x != 0.0;
     return AMP_OK;
 }
-static amp_status ampi_set_cast_model(const ampi_override *o, amp_dtype t) { /* AMP_AUTO: no cast */
-    AMPI_ALLOW(o, t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name,
-        amp_dtype_name(t));
+static amp_status ampi_set_cast_model(amp_ctx *ctx, const ampi_override *o) { /* AMP_AUTO: no cast */
+    amp_dtype t = (amp_dtype)o->x;
+    AMPI_CHECK(
+        t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_model = t;
     if (ampi_is_half(t)) o->p->low = t;
     if (t != AMP_AUTO && o->p->cast_outputs == AMP_AUTO) o->p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
-static amp_status ampi_set_cast_outputs(const ampi_override *o, amp_dtype t) {
-    AMPI_ALLOW(o, ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+static amp_status ampi_set_cast_outputs(amp_ctx *ctx, const ampi_override *o) {
+    amp_dtype t = (amp_dtype)o->x;
+    AMPI_CHECK(ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_outputs = t;
     return AMP_OK;
 }
-static amp_status ampi_set_num_losses(const ampi_override *o, double n) {
-    AMPI_ALLOW(o, n >= 1.0 && n < 2147483647.0 && (double)(int32_t)n >= n, "%s is %g; a whole number >= 1 is needed",
-        o->where, o->name, n);
-    o->p->num_losses = (uint32_t)n;
+static amp_status ampi_set_num_losses(amp_ctx *ctx, const ampi_override *o) {
+    int whole = o->x >= 1.0 && o->x < 2147483647.0 && (double)(int32_t)o->x >= o->x;
+    AMPI_CHECK(whole, "%s is %g; a whole number >= 1 is needed", o->name, o->x);
+    o->p->num_losses = (uint32_t)o->x;
     return AMP_OK;
 }
-static amp_status ampi_set_limit(const ampi_override *o, float *limit, double scale) { /* min_scale or max_scale */
-    AMPI_ALLOW(o, scale > 0.0 && scale <= 3.4e38 && amp_is_finite(ampi_inverse((float)scale)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, scale);
-    *limit = (float)scale;
+static amp_status ampi_set_scale(amp_ctx *ctx, const ampi_override *o, float *scale) {
+    AMPI_CHECK(o->x > 0.0 && o->x <= 3.4e38 && amp_is_finite(ampi_inverse((float)o->x)),
+        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->name, o->x);
+    *scale = (float)o->x;
     return AMP_OK;
 }
-static amp_status ampi_set_low(const ampi_override *o, amp_dtype t) {
+static amp_status ampi_set_min_scale(amp_ctx *ctx, const ampi_override *o) {
+    return ampi_set_scale(ctx, o, &o->p->min_scale);
+}
+static amp_status ampi_set_max_scale(amp_ctx *ctx, const ampi_override *o) {
+    return ampi_set_scale(ctx, o, &o->p->max_scale);
+}
+static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     amp_policy *p = o->p;
+    amp_dtype t = (amp_dtype)o->x;
     if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)t < (uint32_t)AMP_DTYPE_COUNT) {
-        amp_log_event(o->ctx, AMP_LOG_WARNING, "%s: pytorch-cpu supports bf16 and f16, not %s: disabled", o->where,
-            amp_dtype_name(t));
-        return ampi_set_enabled(o, 0);
+        amp_log_event(ctx, AMP_LOG_WARNING, "pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(t));
+        p->enabled = 0;
+        p->scaling = AMP_SCALER_OFF;
+        return AMP_OK;
     }
-    AMPI_ALLOW(o, ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->where, o->name, amp_dtype_name(t));
+    AMPI_CHECK(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
     p->low = t;
     if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
@@ -208,50 +190,51 @@ static amp_status ampi_set_low(const ampi_override *o, amp_dtype t) {
     }
     return AMP_OK;
 }
-static amp_status ampi_set_loss_scale(const ampi_override *o, ampi_value v) {
+static amp_status ampi_set_loss_scale(amp_ctx *ctx, const ampi_override *o) {
     amp_policy *p = o->p;
-    if (v.kind == AMPI_V_DYNAMIC) {
-        if (p->scaling != AMP_SCALER_DYNAMIC)
-            ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
-        return AMP_OK;
+    if (!o->dynamic) {
+        AMPI_TRY(ampi_set_scale(ctx, o, &p->loss_scale));
+        p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
+        p->growth_interval = 0;
+    } else if (p->scaling != AMP_SCALER_DYNAMIC) {
+        ampi_policy_dynamic(p, ampi_family(p->preset) == AMPI_MINDSPORE ? 16777216.0f : 65536.0f);
     }
-    AMPI_ALLOW(o, v.number > 0.0 && v.number <= 3.4e38 && amp_is_finite(ampi_inverse((float)v.number)),
-        "%s is %g; a finite number > 0 with a finite reciprocal is needed", o->where, o->name, v.number);
-    p->loss_scale = (float)v.number;
-    p->scaling = p->loss_scale == 1.0f ? AMP_SCALER_OFF : AMP_SCALER_STATIC;
-    p->growth_interval = 0;
     return AMP_OK;
 }
 
-/* One override. The value is of the kind that the property takes. */
-static amp_status ampi_policy_override(const ampi_override *o, ampi_value v) {
-    amp_policy *p = o->p;
-    const char *missing = ampi_properties[o->property].missing, *o1 = ampi_properties[o->property].o1;
-    int f32_model = o->property == AMPI_P_CAST_MODEL && (v.dtype == AMP_F32 || v.dtype == AMP_AUTO);
-    AMPI_ALLOW(o, ampi_properties[o->property].families & ampi_family(p->preset), "%s is not a property of %s%s",
-        o->where, o->name, amp_preset_name(p->preset), missing);
-    AMPI_ALLOW(o, p->preset != AMP_O1 || !o1[0] || f32_model, "%s is given, but O1 %s", o->where, o->name, o1);
-    switch (o->property) {
-    case AMPI_P_ENABLED: return ampi_set_enabled(o, v.on);
-    case AMPI_P_AUTOCAST: return ampi_set_autocast(o, v.on);
-    case AMPI_P_CAST_MODEL: return ampi_set_cast_model(o, v.dtype);
-    case AMPI_P_KEEP_NORMS: return ampi_set_switch(&p->keep_norms, v.on);
-    case AMPI_P_MASTER_WEIGHTS: return ampi_set_switch(&p->master_weights, v.on);
-    case AMPI_P_CAST_OUTPUTS: return ampi_set_cast_outputs(o, v.dtype);
-    case AMPI_P_NUM_LOSSES: return ampi_set_num_losses(o, v.number);
-    case AMPI_P_MIN_SCALE: return ampi_set_limit(o, &p->min_scale, v.number);
-    case AMPI_P_MAX_SCALE: return ampi_set_limit(o, &p->max_scale, v.number);
-    case AMPI_P_LOW: return ampi_set_low(o, v.dtype);
-    case AMPI_P_LOSS_SCALE: return ampi_set_loss_scale(o, v);
-    case AMPI_P_COUNT: break;
+#define AMP_X(name, theirs, wants, families, missing, o1) AMPI_P_##name,
+typedef enum ampi_property { AMPI_PROPERTY_LIST(AMP_X) AMPI_PROPERTIES } ampi_property;
+#undef AMP_X
+typedef struct ampi_property_row {
+    char ours[16], theirs[24];
+    ampi_wants wants;
+    uint8_t families;
+    char missing[40], o1[64];
+} ampi_property_row;
+#define AMP_X(name, theirs, wants, families, missing, o1) {#name, theirs, AMPI_WANTS_##wants, families, missing, o1},
+static const ampi_property_row ampi_properties[AMPI_PROPERTIES] = {AMPI_PROPERTY_LIST(AMP_X)};
+#undef AMP_X
+
+static amp_status ampi_override_set(amp_ctx *ctx, ampi_override *o, ampi_property property) {
+    const ampi_property_row *row = &ampi_properties[property];
+    int f32_model = property == AMPI_P_cast_model && ((amp_dtype)o->x == AMP_F32 || (amp_dtype)o->x == AMP_AUTO);
+    AMPI_CHECK(row->families & ampi_family(o->p->preset), "%s is not a property of %s%s", o->name,
+        amp_preset_name(o->p->preset), row->missing);
+    AMPI_CHECK(o->p->preset != AMP_O1 || !row->o1[0] || f32_model, "%s is given, but O1 %s", o->name, row->o1);
+    switch (property) {
+#define AMP_X(name, ...) \
+case AMPI_P_##name: return ampi_set_##name(ctx, o);
+        AMPI_PROPERTY_LIST(AMP_X)
+#undef AMP_X
+    case AMPI_PROPERTIES: break;
     }
     return AMP_OK;
 }
 
 /* What no single override can see; then the policy is as asked for. */
-static amp_status ampi_policy_finish(amp_ctx *ctx, const char *where, amp_policy *out, amp_policy *p) {
-    AMPI_REQUIRE(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale, ctx, AMP_ERR_INVALID_ARG,
-        "%s: min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", where, (double)p->min_scale,
+static amp_status ampi_policy_finish(amp_ctx *ctx, amp_policy *out, amp_policy *p) {
+    AMPI_CHECK(p->min_scale <= 0.0f || p->max_scale <= 0.0f || p->min_scale <= p->max_scale,
+        "min_scale (min_loss_scale) %g is above max_scale (max_loss_scale) %g", (double)p->min_scale,
         (double)p->max_scale);
     if (p->scaling == AMP_SCALER_DYNAMIC) {
         if (p->max_scale > 0.0f && p->loss_scale > p->max_scale)
@@ -260,30 +243,6 @@ static amp_status ampi_policy_finish(amp_ctx *ctx, const char *where, amp_policy
     }
     *out = *p;
     return AMP_OK;
-}
-
-/* ---- overrides from a desc ---- */
-
-static amp_status ampi_override_switch(ampi_override *o, ampi_property property, int32_t given) {
-    if (given == 0) return AMP_OK;
-    o->property = property;
-    o->name = ampi_properties[property].ours;
-    AMPI_ALLOW(o, given == 1 || given == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->where, o->name,
-        (int)given);
-    return ampi_policy_override(o, ampi_value_of(AMPI_V_SWITCH, given == 1, AMP_AUTO, 0.0));
-}
-static amp_status ampi_override_dtype(ampi_override *o, ampi_property property, int32_t given) { /* AMP_NONE: False */
-    amp_dtype t = given == AMP_NONE ? AMP_AUTO : (amp_dtype)given;
-    if (given == 0) return AMP_OK;
-    o->property = property;
-    o->name = ampi_properties[property].ours;
-    return ampi_policy_override(o, ampi_value_of(AMPI_V_DTYPE, 0, t, 0.0));
-}
-static amp_status ampi_override_number(ampi_override *o, ampi_property property, double given) {
-    if (given == 0.0) return AMP_OK;
-    o->property = property;
-    o->name = ampi_properties[property].ours;
-    return ampi_policy_override(o, ampi_value_of(AMPI_V_NUMBER, 0, AMP_AUTO, given));
 }
 
 /* [sign] digits [. digits] [e [sign] digits], blanks around it: as strtod in the C locale, whatever the program's. */
@@ -324,64 +283,80 @@ static int ampi_parse_number(double *number, const char *text) { /* 1: all of it
     *number = minus ? -x : x;
     return 1;
 }
-static amp_status ampi_override_scale(ampi_override *o, const char *text) {
-    ampi_value v = ampi_value_of(AMPI_V_DYNAMIC, 0, AMP_AUTO, 0.0);
-    if (!text) return AMP_OK;
-    if (strcmp(text, "dynamic") != 0) v.kind = AMPI_V_NUMBER;
-    AMPI_ALLOW(o, v.kind == AMPI_V_DYNAMIC || ampi_parse_number(&v.number, text),
-        "loss_scale is \"%s\"; \"dynamic\" or a number is needed", o->where, text);
-    o->property = AMPI_P_LOSS_SCALE;
-    o->name = "loss_scale";
-    return ampi_policy_override(o, v);
+static amp_status ampi_scale_of(amp_ctx *ctx, ampi_override *o, const char *text) {
+    o->dynamic = strcmp(text, "dynamic") == 0;
+    AMPI_CHECK(
+        o->dynamic || ampi_parse_number(&o->x, text), "loss_scale is \"%s\"; \"dynamic\" or a number is needed", text);
+    return AMP_OK;
+}
+
+/* ---- overrides from a desc: what each kind of field gives; *is: it is given ---- */
+
+static amp_status ampi_given_SWITCH(amp_ctx *ctx, ampi_override *o, int *is, int32_t field) {
+    *is = field != 0;
+    AMPI_CHECK(field == 0 || field == 1 || field == AMP_NONE, "overrides.%s is %d; 1, AMP_NONE or 0 is needed", o->name,
+        (int)field);
+    o->x = field == 1;
+    return AMP_OK;
+}
+static amp_status ampi_given_DTYPE(amp_ctx *ctx, ampi_override *o, int *is, int32_t field) { /* AMP_NONE: False */
+    (void)ctx;
+    *is = field != 0;
+    o->x = field == AMP_NONE ? (double)AMP_AUTO : field;
+    return AMP_OK;
+}
+static amp_status ampi_given_NUMBER(amp_ctx *ctx, ampi_override *o, int *is, double field) {
+    (void)ctx;
+    *is = field != 0.0;
+    o->x = field;
+    return AMP_OK;
+}
+static amp_status ampi_given_SCALE(amp_ctx *ctx, ampi_override *o, int *is, const char *field) {
+    *is = field != NULL;
+    return field ? ampi_scale_of(ctx, o, field) : AMP_OK;
+}
+/* fields of a kind have types of their own */
+#define AMPI_AS_SWITCH(field) (field)
+#define AMPI_AS_DTYPE(field)  ((int32_t)(field))
+#define AMPI_AS_NUMBER(field) ((double)(field))
+#define AMPI_AS_SCALE(field)  (field)
+static amp_status ampi_override_all(amp_ctx *ctx, ampi_override *o, const amp_policy_desc *d) {
+    int is = 0;
+#define AMP_X(field, theirs, wants, ...) \
+    o->name = #field; \
+    AMPI_TRY(ampi_given_##wants(ctx, o, &is, AMPI_AS_##wants(d->field))); \
+    if (is) AMPI_TRY(ampi_override_set(ctx, o, AMPI_P_##field));
+    AMPI_PROPERTY_LIST(AMP_X)
+#undef AMP_X
+    return AMP_OK;
 }
 
 static amp_status ampi_do_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    static const char where[] = "amp_policy_init";
     amp_policy_desc d = AMP_ZERO;
     amp_policy p;
-    ampi_override o;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(policy, ctx, AMP_ERR_INVALID_ARG, "%s: policy is NULL", where);
-    AMPI_REQUIRE((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, ctx, AMP_ERR_INVALID_ARG,
-        "%s: preset is %d: no such level", where, (int)preset);
-    if (overrides) {
-        AMPI_CHECK_DESC(ctx, where, overrides);
-        d = *overrides;
-    }
-    o.ctx = ctx;
-    o.where = where;
-    o.name = "";
+    ampi_override o = AMP_ZERO;
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
+    AMPI_TAKE_DESC(&d, overrides);
     o.p = &p;
-    o.property = AMPI_P_COUNT;
     ampi_policy_level(&p, preset, ampi_is_half(d.low) ? d.low : AMP_AUTO);
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_ENABLED, d.enabled));
-    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_CAST_MODEL, d.cast_model));
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_AUTOCAST, d.autocast));
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_KEEP_NORMS, d.keep_norms));
-    AMPI_TRY(ampi_override_switch(&o, AMPI_P_MASTER_WEIGHTS, d.master_weights));
-    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_CAST_OUTPUTS, (int32_t)d.cast_outputs));
-    AMPI_TRY(ampi_override_number(&o, AMPI_P_NUM_LOSSES, (double)d.num_losses));
-    AMPI_TRY(ampi_override_number(&o, AMPI_P_MIN_SCALE, (double)d.min_scale));
-    AMPI_TRY(ampi_override_number(&o, AMPI_P_MAX_SCALE, (double)d.max_scale));
-    AMPI_TRY(ampi_override_dtype(&o, AMPI_P_LOW, (int32_t)d.low));
-    AMPI_TRY(ampi_override_scale(&o, d.loss_scale));
-    return ampi_policy_finish(ctx, where, policy, &p);
+    AMPI_TRY(ampi_override_all(ctx, &o, &d));
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_init(
     amp_ctx *ctx, amp_policy *policy, amp_preset preset, const amp_policy_desc *overrides) {
-    AMPI_VERB(ctx, "amp_policy_init", ampi_do_policy_init(ctx, policy, preset, overrides));
+    AMPI_VERB(ctx, policy_init, (ctx, policy, preset, overrides));
 }
 
 /* ---- overrides from text ---- */
 
-static amp_status ampi_parse_switch(const ampi_override *o, ampi_value *v, const char *text) {
-    v->on = strcmp(text, "True") == 0;
-    AMPI_ALLOW(
-        o, v->on || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->where, o->name, text);
+static amp_status ampi_parse_switch(amp_ctx *ctx, ampi_override *o, const char *text) {
+    o->x = strcmp(text, "True") == 0;
+    AMPI_CHECK(o->x == 1.0 || strcmp(text, "False") == 0, "%s is \"%s\"; True, False or None is needed", o->name, text);
     return AMP_OK;
 }
-static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const char *text) {
+static amp_status ampi_parse_dtype(amp_ctx *ctx, ampi_override *o, const char *text, int may_be_false) {
     static const struct {
         char text[12];
         amp_dtype dtype;
@@ -389,51 +364,49 @@ static amp_status ampi_parse_dtype(const ampi_override *o, ampi_value *v, const 
         {"bfloat16", AMP_BF16}, {"bf16", AMP_BF16}, {"False", AMP_AUTO}};
     size_t n = sizeof names / sizeof names[0], i = 0;
     const char *bare = text;
-    if (o->property != AMPI_P_CAST_MODEL) n--; /* "False" is a value of that one only */
+    if (!may_be_false) n--;
     if (strncmp(text, "torch.", 6) == 0 || strncmp(text, "mindspore.", 10) == 0) bare = strchr(text, '.') + 1;
     while (i < n && strcmp(names[i].text, bare) != 0)
         i++;
-    AMPI_ALLOW(o, i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->where, o->name, text);
-    v->dtype = names[i].dtype;
+    AMPI_CHECK(i < n, "%s is \"%s\"; float32, float16 or bfloat16 is needed", o->name, text);
+    o->x = names[i].dtype;
     return AMP_OK;
+}
+static amp_status ampi_parse_value(amp_ctx *ctx, ampi_override *o, ampi_property property, const char *text) {
+    switch (ampi_properties[property].wants) {
+    case AMPI_WANTS_SWITCH: return ampi_parse_switch(ctx, o, text);
+    case AMPI_WANTS_DTYPE: return ampi_parse_dtype(ctx, o, text, property == AMPI_P_cast_model);
+    case AMPI_WANTS_SCALE: return ampi_scale_of(ctx, o, text);
+    case AMPI_WANTS_NUMBER: break;
+    }
+    AMPI_CHECK(ampi_parse_number(&o->x, text), "%s is \"%s\"; a number is needed", o->name, text);
+    return AMP_OK;
+}
+static int ampi_property_is(const ampi_property_row *row, const char *name) {
+    return strcmp(row->ours, name) == 0 || strcmp(row->theirs, name) == 0;
 }
 
 static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    ampi_override override, *o = &override;
-    ampi_value v = ampi_value_of(AMPI_V_SWITCH, 0, AMP_AUTO, 0.0);
+    ampi_override o = AMP_ZERO;
     amp_policy p;
     uint32_t k = 0;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    o->ctx = ctx;
-    o->where = "amp_policy_set";
-    o->name = property;
-    o->p = &p;
-    AMPI_ALLOW(o, policy, "policy is NULL", o->where);
-    AMPI_ALLOW(o, property, "property is NULL", o->where);
-    AMPI_ALLOW(o, value, "value is NULL", o->where);
-    AMPI_REQUIRE(
-        !policy->_begin && !policy->_end, ctx, AMP_ERR_UNINIT, "%s: policy is not made by amp_policy_init", o->where);
-    while (k < AMPI_P_COUNT && strcmp(ampi_properties[k].ours, property) != 0 &&
-        strcmp(ampi_properties[k].theirs, property) != 0)
+    AMPI_CHECK(policy, "policy is NULL");
+    AMPI_CHECK(property, "property is NULL");
+    AMPI_CHECK(value, "value is NULL");
+    AMPI_REQUIRE(!policy->_begin && !policy->_end, AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
+    while (k < AMPI_PROPERTIES && !ampi_property_is(&ampi_properties[k], property))
         k++;
-    AMPI_ALLOW(o, k < AMPI_P_COUNT, "\"%s\" is not a property", o->where, property);
+    AMPI_CHECK(k < AMPI_PROPERTIES, "\"%s\" is not a property", property);
     if (strcmp(value, "None") == 0) return AMP_OK;
     p = *policy;
-    o->property = (ampi_property)k;
-    v.kind = (ampi_value_kind)ampi_properties[k].takes;
-    if (v.kind == AMPI_V_SWITCH) AMPI_TRY(ampi_parse_switch(o, &v, value));
-    if (v.kind == AMPI_V_DTYPE) AMPI_TRY(ampi_parse_dtype(o, &v, value));
-    if (v.kind == AMPI_V_NUMBER)
-        AMPI_ALLOW(
-            o, ampi_parse_number(&v.number, value), "%s is \"%s\"; a number is needed", o->where, property, value);
-    if (v.kind == AMPI_V_DYNAMIC)
-        AMPI_TRY(ampi_override_scale(o, value));
-    else
-        AMPI_TRY(ampi_policy_override(o, v));
-    return ampi_policy_finish(ctx, o->where, policy, &p);
+    o.p = &p;
+    o.name = property;
+    AMPI_TRY(ampi_parse_value(ctx, &o, (ampi_property)k, value));
+    AMPI_TRY(ampi_override_set(ctx, &o, (ampi_property)k));
+    return ampi_policy_finish(ctx, policy, &p);
 }
 AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *property, const char *value) {
-    AMPI_VERB(ctx, "amp_policy_set", ampi_do_policy_set(ctx, policy, property, value));
+    AMPI_VERB(ctx, policy_set, (ctx, policy, property, value));
 }
 
 /* ---- descs ---- */

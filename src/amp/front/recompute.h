@@ -2,11 +2,9 @@
    Snapshots and dropout.   tests: tests/test_memory.c */
 
 static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    static const char where[] = "amp_snapshot_take";
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    if (scaler) AMPI_TRY(ampi_check_scaler(ctx, where, scaler));
+    AMPI_CHECK(out, "out is NULL");
+    if (scaler) AMPI_TRY(ampi_check_scaler(ctx, scaler));
     r = ampi_region_now(ctx);
     memset(out, 0, sizeof *out);
     out->policy = r.policy;
@@ -20,7 +18,7 @@ static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const a
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const amp_rng *rng, const amp_scaler *scaler) {
-    AMPI_VERB(ctx, "amp_snapshot_take", ampi_do_snapshot_take(ctx, out, rng, scaler));
+    AMPI_VERB(ctx, snapshot_take, (ctx, out, rng, scaler));
 }
 
 /* is a scaler of the context still in this iteration? Their numbers are never used twice. */
@@ -31,50 +29,40 @@ static int ampi_iteration_lasts(const amp_ctx *ctx, uint64_t iteration) {
     return 0;
 }
 static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    static const char where[] = "amp_snapshot_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_REQUIRE(snapshot, ctx, AMP_ERR_INVALID_ARG, "%s: snapshot is NULL", where);
-    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, ctx, AMP_ERR_UNINIT,
-        "%s: snapshot is not made by amp_snapshot_take", where);
-    AMPI_REQUIRE(snapshot->weights == ctx->weights, ctx, AMP_ERR_STAGE,
-        "%s: weights have changed since the snapshot: the recomputed forward would not be the same", where);
-    AMPI_REQUIRE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration), ctx, AMP_ERR_STAGE,
-        "%s: the loss scale has been updated since the snapshot, or its scaler destroyed", where);
+    AMPI_CHECK(snapshot, "snapshot is NULL");
+    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, AMP_ERR_UNINIT,
+        "snapshot is not made by amp_snapshot_take");
+    AMPI_STAGE(snapshot->weights == ctx->weights,
+        "weights have changed since the snapshot: the recomputed forward would not be the same");
+    AMPI_STAGE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration),
+        "the loss scale has been updated since the snapshot, or its scaler destroyed");
     memset(&r, 0, sizeof r);
     r.policy = snapshot->policy;
     r.low = snapshot->low;
     r.pin = snapshot->pin;
     r.enabled = snapshot->enabled;
     r.cache = snapshot->cache;
-    AMPI_TRY(ampi_region_open(ctx, where, &d, &r));
+    AMPI_TRY(ampi_region_open(ctx, &d, &r));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
 }
 AMP_API amp_status amp_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_snapshot *snapshot) {
-    AMPI_VERB(ctx, "amp_snapshot_begin", ampi_do_snapshot_begin(ctx, rng, snapshot));
+    AMPI_VERB(ctx, snapshot_begin, (ctx, rng, snapshot));
 }
 
 static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    static const char where[] = "amp_dropout";
-    amp_dropout_job j = AMP_ZERO;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_CHECK_DESC(ctx, where, desc);
-    AMPI_REQUIRE(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.p is %g; it must be in [0, 1]", where, (double)desc->p);
-    j.count = desc->count;
-    j.x = desc->x;
-    j.y = desc->y;
+    amp_dropout_job j;
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(amp_is_finite(desc->p) && desc->p >= 0.0f && desc->p <= 1.0f, "desc.p is %g; it must be in [0, 1]",
+        (double)desc->p);
+    j = *desc;
     if (j.y.dtype == AMP_AUTO) j.y.dtype = j.x.dtype;
-    j.rng = desc->rng;
-    j.p = desc->p;
-    AMPI_TRY(ampi_check_map(ctx, where, "desc.y", j.y, "desc.x", j.x, j.count));
+    AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
-    AMPI_HAS(ctx, where, dropout);
+    AMPI_HAS(dropout);
     return ctx->b->dropout(ctx, &j);
 }
-AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
-    AMPI_VERB(ctx, "amp_dropout", ampi_do_dropout(ctx, desc));
-}
+AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
 

@@ -115,28 +115,22 @@ static amp_status ampi_report_rows(const amp_params *p, amp_report_row *rows, co
 }
 static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap,
     const amp_array *arrays, const char *const *names, size_t n) {
-    static const char where[] = "amp_report";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_scaler_info info = AMP_ZERO;
-    ampi_fpu fpu;
-    amp_status st;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(rows, ctx, AMP_ERR_INVALID_ARG, "%s: rows is NULL", where);
-    AMPI_REQUIRE(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, ctx, AMP_ERR_INVALID_ARG,
-        "%s: cap is %llu, but there are 1 + %llu + %llu rows", where, AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
-    AMPI_TRY(ampi_check_list(ctx, where, arrays, n));
-    AMPI_REQUIRE(!n || names, ctx, AMP_ERR_INVALID_ARG, "%s: names is NULL", where);
-    AMPI_HAS(ctx, where, histogram);
-    AMPI_TRY(ampi_failed_in(ctx, where, ctx->b->may_wait(ctx)));
-    if (s) AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_scaler_get(s, &info)));
-    fpu = ampi_fpu_enter(); /* shares are divided */
-    st = ampi_report_rows(p, rows, arrays, names, n, &info);
-    ampi_fpu_leave(fpu);
-    return ampi_failed_in(ctx, where, st);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(rows, "rows is NULL");
+    AMPI_CHECK(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, "cap is %llu, but there are 1 + %llu + %llu rows",
+        AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
+    AMPI_TRY(ampi_check_list(ctx, arrays, n));
+    AMPI_CHECK(!n || names, "names is NULL");
+    AMPI_HAS(histogram);
+    AMPI_TRY(ctx->b->may_wait(ctx));
+    if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
+    return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_report", ampi_do_report(p, s, rows, cap, arrays, names, n));
+    AMPI_VERB_OF(p, report, (p, s, rows, cap, arrays, names, n));
 }
 
 /* Text that goes on where the last piece ended; what has no room is counted, not written. */
@@ -157,7 +151,6 @@ static void ampi_add_text(ampi_text *t, const char *format, ...) {
     if (n > 0) t->length += (size_t)n;
 }
 static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
-    static const amp_dtype format[4] = {AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
     const amp_histogram *h = &row->values;
     uint64_t bad = h->inf + h->nan, nonzero = h->total - h->zero - bad;
     size_t k;
@@ -167,8 +160,8 @@ static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
         ampi_add_text(text, "%10s", "-");
     else
         ampi_add_text(text, "%4d..%4d", (int)row->low, (int)row->high);
-    for (k = 0; k < 4; k++) {
-        amp_fates f = row->fate[format[k]];
+    for (k = AMP_F16; k < AMP_DTYPE_COUNT; k++) {
+        amp_fates f = row->fate[k];
         double share = 100.0 * ampi_share(nonzero, h->total), zero = 100.0 * ampi_share(h->zero, h->total);
         ampi_add_text(text, " |%4.0f%4.0f%4.0f", zero + share * f.lost, share * f.subnormal, share * f.overflow);
     }
@@ -185,9 +178,13 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
     t.length = 0;
     if (t.bytes) text[0] = 0;
     if (!rows) return 0;
-    ampi_add_text(&t, "%-20s %10s %5s %10s |%12s |%12s |%12s |%12s |%5s %8s\n", "percent of values", "values", "bad",
-        "2^", "f16", "bf16", "f8e4m3", "f8e5m2", "lost", "ratio");
-    ampi_add_text(&t, "%-48s |zero sub big |zero sub big |zero sub big |zero sub big |\n", "");
+    ampi_add_text(&t, "%-20s %10s %5s %10s", "percent of values", "values", "bad", "2^");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |%12s", amp_dtype_name((amp_dtype)i));
+    ampi_add_text(&t, " |%5s %8s\n%-48s", "lost", "ratio", "");
+    for (i = AMP_F16; i < AMP_DTYPE_COUNT; i++)
+        ampi_add_text(&t, " |zero sub big");
+    ampi_add_text(&t, " |\n");
     for (i = 0; i < n; i++)
         ampi_report_line(&t, &rows[i]);
     for (i = 0; i < n; i++) {
@@ -198,11 +195,9 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 }
 
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
-    static const char where[] = "amp_watch_array";
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (w->where) return AMP_OK;
-    AMPI_REQUIRE(name, ctx, AMP_ERR_INVALID_ARG, "%s: name is NULL", where);
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_all_finite(ctx, &w->found, &a, 1)));
+    AMPI_CHECK(name, "name is NULL");
+    AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
     w->where = name;
@@ -210,6 +205,6 @@ static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *na
 }
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (!w || !w->on) return AMP_OK;
-    AMPI_VERB(ctx, "amp_watch_array", ampi_do_watch_array(ctx, w, name, a));
+    AMPI_VERB(ctx, watch_array, (ctx, w, name, a));
 }
 

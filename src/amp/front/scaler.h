@@ -12,44 +12,33 @@ struct amp_scaler {
     float kept; /* the scale from before it was switched off; 0: none */
     int32_t _pad;
 };
-static amp_ctx *ampi_scaler_ctx(const amp_scaler *s) { return s ? s->ctx : NULL; }
 static ampi_phase ampi_phase_after_update(const amp_params *p);
 static int ampi_is_on(const amp_scaler *s) { return s && !s->off; }
 
-static amp_status ampi_check_scale(amp_ctx *ctx, const char *where, const char *name, float scale) {
-    if (!amp_is_finite(scale) || !(scale > 0.0f))
-        return AMPI_INVALID(ctx, "%s: %s is %g; it must be finite and > 0", where, name, (double)scale);
-    if (!amp_is_finite(ampi_inverse(scale)))
-        return AMPI_INVALID(ctx, "%s: %s is %g, whose reciprocal is not finite", where, name, (double)scale);
+static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) {
+    AMPI_CHECK(amp_is_finite(scale) && scale > 0.0f, "%s is %g; it must be finite and > 0", name, (double)scale);
+    AMPI_CHECK(amp_is_finite(ampi_inverse(scale)), "%s is %g, whose reciprocal is not finite", name, (double)scale);
     return AMP_OK;
 }
 
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
-static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f,
-          backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale
-        : s->scale < 1.0f                 ? s->scale
-                                          : 1.0f,
-          hi = ampi_nonzero(d->max_scale) ? d->max_scale : ampi_float(0x7f7fffffu);
-    if ((uint32_t)d->mode > (uint32_t)AMP_SCALER_OFF)
-        return AMPI_INVALID(ctx, "%s: desc.mode is %d", where, (int)d->mode);
-    if (d->flags) return AMPI_INVALID(ctx, "%s: desc.flags is not 0", where);
-    if (!amp_is_finite(growth) || !(growth > 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.growth_factor is %g; it must be > 1", where, (double)growth);
-    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
-        return AMPI_INVALID(ctx, "%s: desc.backoff_factor is %g; it must be in (0, 1)", where, (double)backoff);
-    if (d->growth_interval < AMP_NONE)
-        return AMPI_INVALID(ctx, "%s: desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed", where,
-            (int)d->growth_interval);
-    if (d->hysteresis < 0)
-        return AMPI_INVALID(ctx, "%s: desc.hysteresis is %d; it must be >= 0", where, (int)d->hysteresis);
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.min_scale", lo));
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.max_scale", hi));
-    if (lo > s->scale)
-        return AMPI_INVALID(ctx, "%s: desc.min_scale %g is above the scale %g", where, (double)lo, (double)s->scale);
-    if (hi < s->scale)
-        return AMPI_INVALID(ctx, "%s: desc.max_scale %g is below the scale %g", where, (double)hi, (double)s->scale);
+static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
+    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
+    float backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
+    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : one;
+    float hi = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
+    AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
+    AMPI_CHECK(!d->flags, "desc.flags is not 0");
+    AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);
+    AMPI_CHECK(backoff > 0.0f && backoff < 1.0f, "desc.backoff_factor is %g; it must be in (0, 1)", (double)backoff);
+    AMPI_CHECK(d->growth_interval >= AMP_NONE, "desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed",
+        (int)d->growth_interval);
+    AMPI_CHECK(d->hysteresis >= 0, "desc.hysteresis is %d; it must be >= 0", (int)d->hysteresis);
+    AMPI_TRY(ampi_check_scale(ctx, "desc.min_scale", lo));
+    AMPI_TRY(ampi_check_scale(ctx, "desc.max_scale", hi));
+    AMPI_CHECK(lo <= s->scale, "desc.min_scale %g is above the scale %g", (double)lo, (double)s->scale);
+    AMPI_CHECK(hi >= s->scale, "desc.max_scale %g is below the scale %g", (double)hi, (double)s->scale);
     s->growth_factor = growth;
     s->backoff_factor = backoff;
     s->min_scale = lo;
@@ -62,47 +51,43 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, const char *where, amp_scaler_s
     return AMP_OK;
 }
 
+static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
+    amp_scaler_desc d = AMP_ZERO;
+    amp_scaler_state t;
+    memset(&t, 0, sizeof t);
+    t.scale = t.inverse = 1.0f;
+    d.mode = AMP_SCALER_OFF;
+    (void)ampi_scaler_rule(NULL, &t, &d);
+    t.hysteresis_tracker = t.hysteresis;
+    return t;
+}
+
 static amp_status ampi_do_scaler_create(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
-    static const char where[] = "amp_scaler_create";
+    amp_scaler_state state = ampi_off_state();
     amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state state;
     amp_scaler *s;
     amp_status st;
     void *mem;
-    if (out) *out = NULL;
-    if (!out || !ctx) return ctx ? AMPI_INVALID(ctx, "%s: out is NULL", where) : AMP_ERR_INVALID_ARG;
-    if (version != AMP_VERSION || size != sizeof d)
-        return amp_fail(ctx, AMP_ERR_VERSION, "%s: header and implementation differ", where);
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
+    AMPI_CHECK_CREATE(out, version, size, &d, desc);
+    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF nothing else counts */
+        state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
+        AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
+        AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
+        state.hysteresis_tracker = state.hysteresis;
+        state.inverse = ampi_inverse(state.scale);
     }
-    memset(&state, 0, sizeof state);
-    state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
-    if (d.mode == AMP_SCALER_OFF) state.scale = 1.0f;
-    AMPI_TRY(ampi_check_scale(ctx, where, "desc.scale", state.scale));
-    if (d.mode == AMP_SCALER_OFF) {
-        amp_scaler_desc off = AMP_ZERO;
-        off.mode = AMP_SCALER_OFF;
-        d = off;
-    }
-    AMPI_TRY(ampi_scaler_rule(ctx, where, &state, &d));
-    state.hysteresis_tracker = state.hysteresis;
-    state.inverse = ampi_inverse(state.scale);
-    AMPI_HAS(ctx, where, next_scale);
-    AMPI_HAS(ctx, where, finite);
-    AMPI_TRY(ampi_failed_in(ctx, "amp_scaler_create", ctx->b->may_wait(ctx)));
+    AMPI_HAS(next_scale);
+    AMPI_HAS(finite);
+    AMPI_TRY(ctx->b->may_wait(ctx));
     s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
-    if (!s) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
+    AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) {
-        st = ctx->b->copy(ctx, mem, &state, sizeof state);
-        if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
-    }
+    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
+        (void)ampi_do_free(ctx, mem);
         ampi_host_free(&ctx->host, s, sizeof *s);
-        return ampi_failed_in(ctx, where, st);
+        return st;
     }
     s->ctx = ctx;
     s->state = (amp_scaler_state *)mem;
@@ -116,7 +101,7 @@ static amp_status ampi_do_scaler_create(
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc) {
     if (out) *out = NULL;
-    AMPI_VERB(ctx, "amp_scaler_create", ampi_do_scaler_create(out, ctx, version, size, desc));
+    AMPI_VERB(ctx, scaler_create, (out, ctx, version, size, desc));
 }
 
 static void ampi_do_scaler_destroy(amp_scaler *s) {
@@ -130,27 +115,14 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_free(&ctx->host, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) {
-    AMPI_VOID_VERB(ampi_scaler_ctx(s), "amp_scaler_destroy", ampi_do_scaler_destroy(s));
-}
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 
-static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
-    amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state t;
-    memset(&t, 0, sizeof t);
-    t.scale = t.inverse = 1.0f;
-    d.mode = AMP_SCALER_OFF;
-    (void)ampi_scaler_rule(NULL, "", &t, &d);
-    t.hysteresis_tracker = t.hysteresis;
-    return t;
-}
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
         *out = ampi_off_state();
         return AMP_OK;
     }
-    AMPI_TRY(s->ctx->b->may_wait(s->ctx));
-    return s->ctx->b->copy(s->ctx, out, s->state, sizeof *out);
+    return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
     return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
@@ -160,11 +132,10 @@ AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s) { return s ? &s->state->inverse : NULL; }
 
 static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    amp_status st;
-    if (!out) return s ? AMPI_INVALID(s->ctx, "amp_scaler_get: out is NULL") : AMP_ERR_INVALID_ARG;
-    st = ampi_scaler_read(s, &t);
-    if (st != AMP_OK) return ampi_failed_in(s->ctx, "amp_scaler_get", st);
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_TRY(ampi_scaler_read(s, &t));
     out->scale = t.scale;
     out->growth_tracker = t.growth_tracker;
     out->hysteresis_tracker = t.hysteresis_tracker;
@@ -178,7 +149,12 @@ static amp_status ampi_do_scaler_get(amp_scaler *s, amp_scaler_info *out) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_get", ampi_do_scaler_get(s, out));
+    amp_scaler_info off = AMP_ZERO;
+    off.scale = 1.0f;
+    off.hysteresis_tracker = 1;
+    if (!s && out) *out = off;
+    if (!s) return out ? AMP_OK : AMP_ERR_INVALID_ARG;
+    AMPI_VERB(s->ctx, scaler_get, (s, out));
 }
 
 static void ampi_next_iteration(amp_scaler *s) {
@@ -189,10 +165,9 @@ static void ampi_next_iteration(amp_scaler *s) {
     s->checked = 0;
 }
 
-static amp_status ampi_check_scaler(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!s) return AMPI_INVALID(ctx, "%s: s is NULL", where);
-    if (s->ctx != ctx) return AMPI_INVALID(ctx, "%s: s belongs to a different context", where);
+static amp_status ampi_check_scaler(amp_ctx *ctx, const amp_scaler *s) {
+    AMPI_CHECK(s, "s is NULL");
+    AMPI_CHECK(s->ctx == ctx, "s belongs to a different context");
     return AMP_OK;
 }
 /* does the window of a set hold the scale? Of a set that is not `but` (NULL allowed). */
@@ -203,9 +178,8 @@ static int ampi_held(const amp_scaler *s, const amp_params *but) {
     return p != NULL;
 }
 /* may the scale move? */
-static amp_status ampi_check_held(amp_ctx *ctx, const char *where, const amp_scaler *s) {
-    AMPI_REQUIRE(!ampi_held(s, NULL), ctx, AMP_ERR_STAGE,
-        "%s: an accumulation window (amp_window_begin) holds the scale", where);
+static amp_status ampi_check_held(amp_ctx *ctx, const amp_scaler *s) {
+    AMPI_STAGE(!ampi_held(s, NULL), "an accumulation window (amp_window_begin) holds the scale");
     return AMP_OK;
 }
 
@@ -217,12 +191,11 @@ static void ampi_put_scale(amp_scaler_state *t, float scale) { /* by hand: what 
     t->found = 0;
 }
 static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    if (!s) return AMP_OK;
-    AMPI_TRY(ampi_check_scale(ctx, "amp_scaler_set_scale", "scale", scale));
+    AMPI_TRY(ampi_check_scale(ctx, "scale", scale));
     if (s->off) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_set_scale", s));
+    AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
     ampi_put_scale(&t, scale);
     t.stuck = 0;
@@ -231,23 +204,21 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set_scale", ampi_do_scaler_set_scale(s, scale));
+    if (!s) return AMP_OK;
+    AMPI_VERB(s->ctx, scaler_set_scale, (s, scale));
 }
 
 static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_scaler_set";
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
-    AMPI_REQUIRE(info, ctx, AMP_ERR_INVALID_ARG, "%s: info is NULL", where);
-    AMPI_TRY(ampi_check_scale(ctx, where, "info.scale", info->scale));
-    AMPI_REQUIRE(info->growth_tracker >= 0, ctx, AMP_ERR_INVALID_ARG, "%s: info.growth_tracker is %d; it must be >= 0",
-        where, (int)info->growth_tracker);
+    AMPI_CHECK(info, "info is NULL");
+    AMPI_TRY(ampi_check_scale(ctx, "info.scale", info->scale));
+    AMPI_CHECK(info->growth_tracker >= 0, "info.growth_tracker is %d; it must be >= 0", (int)info->growth_tracker);
     if (s->off) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, where, s));
+    AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
-    AMPI_REQUIRE(info->hysteresis_tracker <= t.hysteresis, ctx, AMP_ERR_INVALID_ARG,
-        "%s: info.hysteresis_tracker is %d, above the rule's hysteresis %d", where, (int)info->hysteresis_tracker,
+    AMPI_CHECK(info->hysteresis_tracker <= t.hysteresis,
+        "info.hysteresis_tracker is %d, above the rule's hysteresis %d", (int)info->hysteresis_tracker,
         (int)t.hysteresis);
     if (!info->dead != !amp_scaler_dead(&t)) t.stuck = info->dead ? t.dead_after : 0;
     ampi_put_scale(&t, info->scale);
@@ -264,7 +235,7 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_set", ampi_do_scaler_set(s, info));
+    AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
 /* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
@@ -276,17 +247,14 @@ static void ampi_scaler_switch(amp_scaler_state *t, float *kept, int was_off) {
     t->inverse = ampi_inverse(t->scale);
 }
 static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_scaler_configure";
+    amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
-    float kept = s ? s->kept : 0.0f;
-    AMPI_TRY(ampi_check_scaler(ctx, where, s));
-    AMPI_CHECK_DESC(ctx, where, desc);
-    if (ampi_nonzero(desc->scale))
-        return AMPI_INVALID(ctx, "%s: desc.scale is not 0 (amp_scaler_set_scale sets it)", where);
+    float kept = s->kept;
+    AMPI_CHECK_DESC(desc);
+    AMPI_CHECK(!ampi_nonzero(desc->scale), "desc.scale is not 0 (amp_scaler_set_scale sets it)");
     AMPI_TRY(ampi_scaler_read(s, &t));
     if (s->off && ampi_nonzero(kept)) t.scale = kept; /* the rule is checked with the scale that it will work with */
-    AMPI_TRY(ampi_scaler_rule(ctx, where, &t, desc));
+    AMPI_TRY(ampi_scaler_rule(ctx, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
     ampi_scaler_switch(&t, &kept, s->off);
     AMPI_TRY(ampi_scaler_write(s, &t));
@@ -295,30 +263,29 @@ static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc 
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_configure", ampi_do_scaler_configure(s, desc));
+    AMPI_VERB_OF(s, scaler_configure, (s, desc));
 }
 
 /* dst[i] is grads[i], or apart from every list entry that is read; and apart from every dst before it */
-static amp_status ampi_check_unscaled(
-    amp_ctx *ctx, const char *where, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
+static amp_status ampi_check_unscaled(amp_ctx *ctx, const amp_array *dst, const amp_array *grads, size_t i, size_t n) {
     char name[40];
     size_t k, bytes;
     snprintf(name, sizeof name, "dst[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, where, name, dst[i], grads[i].count, 1));
-    AMPI_REQUIRE(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s would have %llu elements, which is too large", where, name, AMPI_ULL(grads[i].count));
-    AMPI_REQUIRE(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes, ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s is grads[%llu] with a different dtype", where, name, AMPI_ULL(i));
+    AMPI_TRY(ampi_check_array(ctx, name, dst[i], grads[i].count, 1));
+    AMPI_CHECK(ampi_product(&bytes, grads[i].count, amp_dtype_size(dst[i].dtype)),
+        "%s would have %llu elements, which is too large", name, AMPI_ULL(grads[i].count));
+    AMPI_CHECK(dst[i].data != grads[i].data || dst[i].dtype == grads[i].dtype || !bytes,
+        "%s is grads[%llu] with a different dtype", name, AMPI_ULL(i));
     for (k = 0; k < n; k++) {
         size_t read = grads[k].count * amp_dtype_size(grads[k].dtype);
         int same = k == i && dst[i].data == grads[i].data;
-        AMPI_REQUIRE(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), ctx, AMP_ERR_INVALID_ARG,
-            "%s: %s overlaps grads[%llu]", where, name, AMPI_ULL(k));
+        AMPI_CHECK(same || !ampi_overlap(dst[i].data, bytes, grads[k].data, read), "%s overlaps grads[%llu]", name,
+            AMPI_ULL(k));
     }
     for (k = 0; k < i; k++) {
         size_t before = grads[k].count * amp_dtype_size(dst[k].dtype);
         int meet = ampi_overlap(dst[i].data, bytes, dst[k].data, before);
-        AMPI_REQUIRE(!meet, ctx, AMP_ERR_INVALID_ARG, "%s: %s overlaps dst[%llu]", where, name, AMPI_ULL(k));
+        AMPI_CHECK(!meet, "%s overlaps dst[%llu]", name, AMPI_ULL(k));
     }
     return AMP_OK;
 }
@@ -330,15 +297,13 @@ static amp_status ampi_unscale_by_nothing(
 }
 static amp_status ampi_do_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
-    static const char where[] = "amp_unscale";
+    amp_ctx *ctx = s->ctx;
     amp_finite_report r = AMP_ZERO;
     size_t i;
-    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
-    AMPI_TRY(ampi_check_list(ctx, where, grads, n));
+    AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
-        AMPI_TRY(ampi_check_unscaled(ctx, where, dst, grads, i, n));
-    if (report) AMPI_TRY(ampi_failed_in(ctx, "amp_unscale", ctx->b->may_wait(ctx)));
+        AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
+    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
     if (!s->off) {
         AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
@@ -352,21 +317,21 @@ static amp_status ampi_do_unscale(
 }
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_unscale", ampi_do_unscale(s, dst, report, grads, n));
+    if (!s) return ampi_unscale_by_nothing(dst, report, grads, n);
+    AMPI_VERB(s->ctx, unscale, (s, dst, report, grads, n));
 }
 
 static amp_status ampi_do_scaler_update(amp_scaler *s) {
-    amp_ctx *ctx = s ? s->ctx : NULL;
+    amp_ctx *ctx = s->ctx;
     if (!ampi_is_on(s)) return AMP_OK;
-    AMPI_TRY(ampi_check_held(ctx, "amp_scaler_update", s));
-    if (s->checked == 0)
-        return amp_fail(
-            ctx, AMP_ERR_STAGE, "amp_scaler_update: nothing was checked since the last update (unscale or step first)");
+    AMPI_TRY(ampi_check_held(ctx, s));
+    AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
     AMPI_TRY(ctx->b->next_scale(ctx, s->state));
     ampi_next_iteration(s);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
-    AMPI_VERB(ampi_scaler_ctx(s), "amp_scaler_update", ampi_do_scaler_update(s));
+    if (!s) return AMP_OK;
+    AMPI_VERB(s->ctx, scaler_update, (s));
 }
 

@@ -1,4 +1,5 @@
-/* ---- the scope ---- */
+/* ---- the autocast scope: its regions, its arena, the casts of operands and their cache.
+   tests: tests/test_policy.c, tests/test_context.c ---- */
 
 typedef struct ampi_mark { /* copies for one call or region that are made after it go when it is popped */
     size_t high, temps, arenas;
@@ -20,6 +21,11 @@ typedef struct ampi_cached {
     uint32_t valid;
 } ampi_cached;
 
+typedef struct ampi_arenas {
+    void **list;
+    size_t n, cap;
+} ampi_arenas;
+
 struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
     size_t depth;
@@ -34,24 +40,23 @@ struct ampi_scope {
     int32_t fixed;    /* 1: the arena has the size that amp_autocast_desc.arena says, and does not grow */
     int32_t captured; /* a captured graph uses this arena: it may not serve other scopes */
     int32_t _pad;
-    void **outgrown; /* arenas that became too small in this scope, with copies that still count */
-    size_t n_outgrown, cap_outgrown;
-    void **retired; /* arenas of captured graphs; freed with the context */
-    size_t n_retired, cap_retired;
+    ampi_arenas outgrown; /* that became too small in this scope, with copies that still count */
+    ampi_arenas retired;  /* of captured graphs; freed with the context */
     amp_autocast_info info;
 };
 
+static void ampi_free_arenas(amp_ctx *ctx, ampi_arenas *a) {
+    while (a->n)
+        (void)ampi_do_free(ctx, a->list[--a->n]);
+}
 static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    size_t i;
     if (!s) return;
-    for (i = 0; i < s->n_retired; i++)
-        (void)ampi_do_free(ctx, s->retired[i]);
-    for (i = 0; i < s->n_outgrown; i++)
-        (void)ampi_do_free(ctx, s->outgrown[i]);
-    ampi_host_free(&ctx->host, s->outgrown, s->cap_outgrown * sizeof *s->outgrown);
+    ampi_free_arenas(ctx, &s->retired);
+    ampi_free_arenas(ctx, &s->outgrown);
     (void)ampi_do_free(ctx, s->arena);
-    ampi_host_free(&ctx->host, s->retired, s->cap_retired * sizeof *s->retired);
+    ampi_host_free(&ctx->host, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
+    ampi_host_free(&ctx->host, s->retired.list, s->retired.cap * sizeof *s->retired.list);
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     ampi_host_free(&ctx->host, s, sizeof *s);
     ctx->scope = NULL;
@@ -99,8 +104,9 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
     }
 }
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
-    AMPI_VOID_VERB(ctx, "amp_autocast_invalidate", ampi_stale(ctx, NULL, data));
+    AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
 }
 
 /* ---- the scope: opening and closing regions ---- */
@@ -123,42 +129,38 @@ static void ampi_scope_need(
     if (d->arena) *bytes = d->arena;
     if (d->entries) *entries = d->entries;
 }
-static amp_status ampi_scope_entries(amp_ctx *ctx, const char *where, size_t entries) {
+static amp_status ampi_scope_entries(amp_ctx *ctx, size_t entries) {
     ampi_scope *s = ctx->scope;
     ampi_cached *c;
     if (entries <= s->cap_cached) return AMP_OK;
     c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
-    AMPI_REQUIRE(c, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory for %llu entries", where, AMPI_ULL(entries));
+    AMPI_REQUIRE(c, AMP_ERR_NO_MEMORY, "no host memory for %llu entries", AMPI_ULL(entries));
     ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
     s->cached = c;
     s->cap_cached = entries;
     return AMP_OK;
 }
 /* The arena goes to a list: that of outgrown ones, or that of those which graphs use. */
-static amp_status ampi_scope_put_away(amp_ctx *ctx, const char *where) {
+static amp_status ampi_scope_put_away(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
-    void *list = s->captured ? s->retired : s->outgrown;
-    size_t *n = s->captured ? &s->n_retired : &s->n_outgrown;
-    size_t *cap = s->captured ? &s->cap_retired : &s->cap_outgrown;
+    ampi_arenas *to = s->captured ? &s->retired : &s->outgrown;
+    void **list;
     if (!s->arena) return AMP_OK;
-    AMPI_REQUIRE(
-        ampi_grow(&ctx->host, &list, *n, cap, sizeof *s->retired), ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    if (s->captured)
-        s->retired = (void **)list;
-    else
-        s->outgrown = (void **)list;
-    ((void **)list)[(*n)++] = s->arena;
+    list = (void **)ampi_grow(&ctx->host, to->list, to->n, &to->cap, sizeof *list);
+    AMPI_MEMORY(list);
+    to->list = list;
+    list[to->n++] = s->arena;
     s->arena = NULL;
     s->bytes = s->low = s->high = 0;
     s->captured = 0;
     return AMP_OK;
 }
 /* A new arena in place of the one that there is; no copies are moved. */
-static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_new_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
     void *arena = NULL;
-    AMPI_TRY(ampi_failed_in(ctx, where, ampi_do_alloc(ctx, &arena, bytes, "autocast")));
-    if (ampi_scope_put_away(ctx, where) != AMP_OK) {
+    AMPI_TRY(ampi_do_alloc(ctx, &arena, bytes, "autocast"));
+    if (ampi_scope_put_away(ctx) != AMP_OK) {
         (void)ampi_do_free(ctx, arena);
         return AMP_ERR_NO_MEMORY;
     }
@@ -170,32 +172,29 @@ static amp_status ampi_scope_new_arena(amp_ctx *ctx, const char *where, size_t b
 }
 /* One arena of `bytes` for a new outermost region: larger if it was, but for what the growth of the scope before added
    without need. In a capture what is there will do. */
-static amp_status ampi_scope_arena(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    int grown = s->n_outgrown != 0, replace = s->captured && bytes;
+    int grown = s->outgrown.n != 0, replace = s->captured && bytes;
     int capturing = ampi_capture_id(ctx) != 0;
     if (bytes <= s->bytes && (capturing || (!grown && !replace))) return AMP_OK;
-    AMPI_REQUIRE(!capturing, ctx, AMP_ERR_CAPTURE,
-        "%s: the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before", where,
+    AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
+        "the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes));
     AMPI_TRY(ctx->b->may_wait(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
-    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, where, bytes));
-    if (s->n_outgrown) AMPI_TRY(ctx->b->sync(ctx));
-    while (s->n_outgrown)
-        (void)ampi_do_free(ctx, s->outgrown[--s->n_outgrown]);
+    if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
+    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
-static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, int enabled) {
+static amp_status ampi_scope_outermost(amp_ctx *ctx, const amp_autocast_desc *d, int enabled) {
     ampi_scope *s = ctx->scope;
     size_t bytes, entries;
     ampi_scope_need(ctx, d, enabled, &bytes, &entries);
-    AMPI_REQUIRE(entries <= (size_t)-1 / sizeof *s->cached, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.entries %llu is too large", where, AMPI_ULL(entries));
-    AMPI_REQUIRE(bytes <= (size_t)-1 - 255u, ctx, AMP_ERR_INVALID_ARG, "%s: desc.arena %llu is too large", where,
-        AMPI_ULL(bytes));
-    AMPI_TRY(ampi_scope_entries(ctx, where, entries));
-    AMPI_TRY(ampi_scope_arena(ctx, where, (size_t)ampi_round256(bytes)));
+    AMPI_CHECK(entries <= (size_t)-1 / sizeof *s->cached, "desc.entries %llu is too large", AMPI_ULL(entries));
+    AMPI_CHECK(bytes <= (size_t)-1 - 255u, "desc.arena %llu is too large", AMPI_ULL(bytes));
+    AMPI_TRY(ampi_scope_entries(ctx, entries));
+    AMPI_TRY(ampi_scope_arena(ctx, (size_t)ampi_round256(bytes)));
     s->fixed = d->arena != 0;
     s->entered = 1;
     s->low = s->kept = s->temps = 0;
@@ -205,43 +204,37 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const char *where, const am
 }
 
 /* Opens a region; d has been checked. */
-static amp_status ampi_region_open(amp_ctx *ctx, const char *where, const amp_autocast_desc *d, const ampi_region *r) {
+static amp_status ampi_region_open(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
     ampi_scope *s = ctx->scope;
     if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
-    AMPI_REQUIRE(s, ctx, AMP_ERR_NO_MEMORY, "%s: no host memory", where);
-    AMPI_REQUIRE(s->depth < AMP_AUTOCAST_DEPTH, ctx, AMP_ERR_STAGE, "%s: %d regions are open already", where,
-        AMP_AUTOCAST_DEPTH);
-    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, where, d, r->enabled != 0));
+    AMPI_MEMORY(s);
+    AMPI_STAGE(s->depth < AMP_AUTOCAST_DEPTH, "%d regions are open already", AMP_AUTOCAST_DEPTH);
+    if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, d, r->enabled != 0));
     s->region[s->depth] = *r;
     s->region[s->depth++].opened = ampi_scope_mark(ctx);
     return AMP_OK;
 }
 
-static amp_status ampi_check_autocast(amp_ctx *ctx, const char *where, const amp_autocast_desc *d) {
-    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), ctx, AMP_ERR_UNINIT,
-        "%s: desc.policy is not made by amp_policy_init", where);
-    AMPI_REQUIRE(d->low == AMP_AUTO || ampi_is_half(d->low), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.low is %s; f16 or bf16 is needed", where, amp_dtype_name(d->low));
-    AMPI_REQUIRE(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.pin is %s; f32, f16 or bf16 is needed", where, amp_dtype_name(d->pin));
-    AMPI_REQUIRE(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.cache is %d; 1, AMP_NONE or 0 is needed", where, (int)d->cache);
+static amp_status ampi_check_autocast(amp_ctx *ctx, const amp_autocast_desc *d) {
+    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), AMP_ERR_UNINIT,
+        "desc.policy is not made by amp_policy_init");
+    AMPI_CHECK(
+        d->low == AMP_AUTO || ampi_is_half(d->low), "desc.low is %s; f16 or bf16 is needed", amp_dtype_name(d->low));
+    AMPI_CHECK(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), "desc.pin is %s; f32, f16 or bf16 is needed",
+        amp_dtype_name(d->pin));
+    AMPI_CHECK(d->cache == 0 || d->cache == 1 || d->cache == AMP_NONE, "desc.cache is %d; 1, AMP_NONE or 0 is needed",
+        (int)d->cache);
     return AMP_OK;
 }
 
 static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    static const char where[] = "amp_autocast_begin";
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (desc) {
-        AMPI_CHECK_DESC(ctx, where, desc);
-        d = *desc;
-    }
-    AMPI_TRY(ampi_check_autocast(ctx, where, &d));
+    AMPI_TAKE_DESC(&d, desc);
+    AMPI_TRY(ampi_check_autocast(ctx, &d));
     r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
-        return ampi_region_open(ctx, where, &d, &r); /* nothing happens, but it is closed like any other */
+        return ampi_region_open(ctx, &d, &r); /* nothing happens, but it is closed like any other */
     if (d.policy) {
         r.policy = *d.policy;
         r.low = d.policy->low;
@@ -250,17 +243,15 @@ static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *
     if (d.cache) r.cache = d.cache == 1;
     r.pin = d.disabled ? AMP_AUTO : d.pin; /* a nested region without a pin goes by the lists again */
     r.enabled = !d.disabled && (r.pin != AMP_AUTO || ampi_policy_mode(&r.policy) != AMPI_AS_IS);
-    return ampi_region_open(ctx, where, &d, &r);
+    return ampi_region_open(ctx, &d, &r);
 }
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc) {
-    AMPI_VERB(ctx, "amp_autocast_begin", ampi_do_autocast_begin(ctx, desc));
+    AMPI_VERB(ctx, autocast_begin, (ctx, desc));
 }
 
 static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
-    ampi_scope *s;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    s = ctx->scope;
-    AMPI_REQUIRE(s && s->depth, ctx, AMP_ERR_STAGE, "amp_autocast_end: no region is open");
+    ampi_scope *s = ctx->scope;
+    AMPI_STAGE(s && s->depth, "no region is open");
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
         s->n_cached = 0;
@@ -268,21 +259,16 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     }
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, "amp_autocast_end", ampi_do_autocast_end(ctx)); }
+AMP_API amp_status amp_autocast_end(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_end, (ctx)); }
 
 static amp_status ampi_do_autocast_release(amp_ctx *ctx) {
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ctx->scope) return AMP_OK;
-    AMPI_REQUIRE(ctx->scope->depth == 0, ctx, AMP_ERR_STAGE, "amp_autocast_release: %llu regions are open",
-        AMPI_ULL(ctx->scope->depth));
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->sync(ctx));
+    AMPI_STAGE(ctx->scope->depth == 0, "%llu regions are open", AMPI_ULL(ctx->scope->depth));
+    AMPI_TRY(ampi_do_sync(ctx));
     ampi_scope_destroy(ctx);
     return AMP_OK;
 }
-AMP_API amp_status amp_autocast_release(amp_ctx *ctx) {
-    AMPI_VERB(ctx, "amp_autocast_release", ampi_do_autocast_release(ctx));
-}
+AMP_API amp_status amp_autocast_release(amp_ctx *ctx) { AMPI_VERB(ctx, autocast_release, (ctx)); }
 
 AMP_API amp_autocast_info amp_autocast_get(const amp_ctx *ctx) {
     amp_autocast_info info = AMP_ZERO;
@@ -350,28 +336,28 @@ static const amp_param_entry *ampi_find_weight(
 
 /* The arena is full: a larger one for what comes, while the copies that are made stay where they are. It would have
    held them, too: so the next scope, which may be captured, has room without a new one. */
-static amp_status ampi_scope_grow(amp_ctx *ctx, const char *where, size_t bytes) {
+static amp_status ampi_scope_grow(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
-    AMPI_REQUIRE(s && s->entered, ctx, AMP_ERR_STAGE,
-        "%s: a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
+    AMPI_STAGE(s && s->entered,
+        "a cast needs %llu bytes, but there is no autocast arena: call amp_autocast_begin before, or give operands "
         "of the pinned dtype",
-        where, AMPI_ULL(bytes));
-    AMPI_REQUIRE(!s->fixed, ctx, AMP_ERR_NO_MEMORY,
-        "%s: the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
+        AMPI_ULL(bytes));
+    AMPI_REQUIRE(!s->fixed, AMP_ERR_NO_MEMORY,
+        "the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
         "(amp_autocast_desc.arena; 0: it grows)",
-        where, AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
-    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, ctx, AMP_ERR_NO_MEMORY,
-        "%s: the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
+        AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
+    AMPI_REQUIRE(ampi_capture_id(ctx) == 0, AMP_ERR_NO_MEMORY,
+        "the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
         "are needed so far. Run a step before, or give amp_autocast_desc.arena",
-        where, AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
-    return ampi_scope_new_arena(ctx, where, 2 * (s->kept + s->temps + bytes));
+        AMPI_ULL(s->bytes), AMPI_ULL(s->kept + s->temps + bytes));
+    return ampi_scope_new_arena(ctx, 2 * (s->kept + s->temps + bytes));
 }
 /* Room in the arena: from below for a copy that stays in the cache, from above for one that goes with its call or
    region. */
-static amp_status ampi_scope_room(amp_ctx *ctx, const char *where, size_t bytes, int cached, char **out) {
+static amp_status ampi_scope_room(amp_ctx *ctx, size_t bytes, int cached, char **out) {
     ampi_scope *s = ctx->scope;
     bytes = (size_t)ampi_round256(bytes);
-    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, where, bytes));
+    if (!s || bytes > s->bytes || s->kept + s->temps > s->bytes - bytes) AMPI_TRY(ampi_scope_grow(ctx, bytes));
     if (ampi_capture_id(ctx)) s->captured = 1;
     *out = cached ? s->arena + s->low : s->arena + s->high - bytes;
     if (cached) {
@@ -397,14 +383,13 @@ static ampi_cached *ampi_cached_find(const ampi_scope *s, const ampi_cached *lik
     return NULL;
 }
 /* The entry of a weight's cast; one that is not valid has room for it and is to be filled. */
-static amp_status ampi_cached_entry(amp_ctx *ctx, const char *where, ampi_cached like, ampi_cached **entry) {
+static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached **entry) {
     ampi_scope *s = ctx->scope;
     ampi_cached *k = ampi_cached_find(s, &like);
     if (!k) {
-        AMPI_REQUIRE(s->n_cached < s->cap_cached, ctx, AMP_ERR_NO_MEMORY,
-            "%s: all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", where,
-            AMPI_ULL(s->cap_cached));
-        AMPI_TRY(ampi_scope_room(ctx, where, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
+        AMPI_REQUIRE(s->n_cached < s->cap_cached, AMP_ERR_NO_MEMORY,
+            "all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", AMPI_ULL(s->cap_cached));
+        AMPI_TRY(ampi_scope_room(ctx, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
         k = &s->cached[s->n_cached++];
         *k = like;
     }
@@ -420,8 +405,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). */
-static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, size_t n, amp_dtype want, amp_array *out) {
+/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
+static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -437,27 +422,28 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
     out->dtype = want;
     if (e && e->model && e->model_dtype == want) {
         out->data = (char *)e->model + at * amp_dtype_size(want);
-        if (ctx->scope) ctx->scope->info.resolved++;
+        if (ctx->scope && !plan) ctx->scope->info.resolved++;
         return AMP_OK;
     }
     if (e) weight = at == 0 && n == e->count;
-    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+    if (weight && !plan && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
         ampi_cached like = AMP_ZERO;
         like.source = a.data;
         like.set = set;
         like.count = n;
         like.capture = ampi_capture_id(ctx);
         like.dtype = want;
-        AMPI_TRY(ampi_cached_entry(ctx, where, like, &k));
+        AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
         if (k->valid) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
     } else {
-        AMPI_TRY(ampi_scope_room(ctx, where, n * amp_dtype_size(want), 0, &to));
+        AMPI_TRY(ampi_scope_room(ctx, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
+    if (plan) return AMP_OK;
     AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     ctx->scope->info.casts++;
@@ -465,8 +451,7 @@ static amp_status ampi_operand(amp_ctx *ctx, const char *where, amp_array a, siz
 }
 
 /* The dtype that op's inputs are cast to here; AMP_AUTO: none. */
-static amp_status ampi_autocast_want(
-    amp_ctx *ctx, const char *where, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
+static amp_status ampi_autocast_want(amp_ctx *ctx, amp_op op, const amp_array *in, size_t n, amp_dtype *want) {
     amp_op_class c = ampi_region_class(ctx, op, want);
     int f32 = 0, f16 = 0, bf16 = 0;
     size_t i;
@@ -475,40 +460,34 @@ static amp_status ampi_autocast_want(
         f16 |= in[i].data && in[i].dtype == AMP_F16;
         bf16 |= in[i].data && in[i].dtype == AMP_BF16;
     }
-    AMPI_REQUIRE(c != AMP_CLASS_BANNED, ctx, AMP_ERR_UNSUPPORTED, "%s: %s is banned here: %s", where, amp_op_name(op),
-        amp_op_note(op));
+    AMPI_REQUIRE(c != AMP_CLASS_BANNED, AMP_ERR_UNSUPPORTED, "%s is banned here: %s", amp_op_name(op), amp_op_note(op));
     if (c != AMP_CLASS_WIDEST) return AMP_OK;
     if (f32) *want = AMP_F32;
-    AMPI_REQUIRE(f32 || !f16 || !bf16, ctx, AMP_ERR_UNSUPPORTED, "%s: %s has f16 and bf16 inputs: neither is wider",
-        where, amp_op_name(op));
+    AMPI_REQUIRE(
+        f32 || !f16 || !bf16, AMP_ERR_UNSUPPORTED, "%s has f16 and bf16 inputs: neither is wider", amp_op_name(op));
     return AMP_OK;
 }
 
 static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    static const char where[] = "amp_autocast_input";
     amp_array made[8];
     amp_dtype want;
     size_t i;
     ampi_mark mark;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
     if (n == 0) return AMP_OK;
-    AMPI_REQUIRE(in, ctx, AMP_ERR_INVALID_ARG, "%s: in is NULL", where);
-    AMPI_REQUIRE(out, ctx, AMP_ERR_INVALID_ARG, "%s: out is NULL", where);
-    AMPI_REQUIRE(n <= 8, ctx, AMP_ERR_INVALID_ARG, "%s: n is %llu; at most 8 inputs", where, AMPI_ULL(n));
-    AMPI_REQUIRE(
-        op < AMP_OP_COUNT, ctx, AMP_ERR_INVALID_ARG, "%s: op is %lu: no such operation", where, (unsigned long)op);
+    AMPI_CHECK(in, "in is NULL");
+    AMPI_CHECK(out, "out is NULL");
+    AMPI_CHECK(n <= 8, "n is %llu; at most 8 inputs", AMPI_ULL(n));
+    AMPI_CHECK(op < AMP_OP_COUNT, "op is %lu: no such operation", (unsigned long)op);
     for (i = 0; i < n; i++) {
         if (!in[i].data) continue;
-        AMPI_REQUIRE(in[i].count > 0, ctx, AMP_ERR_INVALID_ARG,
-            "%s: in[%llu].count is 0; the number of elements is needed", where, AMPI_ULL(i));
-        AMPI_REQUIRE(in[i].count <= (size_t)-1 / 8, ctx, AMP_ERR_INVALID_ARG, "%s: in[%llu].count is too large", where,
-            AMPI_ULL(i));
-        AMPI_TRY(ampi_check_array(ctx, where, "in", in[i], in[i].count, 0));
+        AMPI_CHECK(in[i].count > 0, "in[%llu].count is 0; the number of elements is needed", AMPI_ULL(i));
+        AMPI_CHECK(in[i].count <= (size_t)-1 / 8, "in[%llu].count is too large", AMPI_ULL(i));
+        AMPI_TRY(ampi_check_array(ctx, "in", in[i], in[i].count, 0));
     }
-    AMPI_TRY(ampi_autocast_want(ctx, where, op, in, n, &want));
+    AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, where, in[i], in[i].count, want, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -517,6 +496,6 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     return AMP_OK;
 }
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n) {
-    AMPI_VERB(ctx, "amp_autocast_input", ampi_do_autocast_input(ctx, out, op, in, n));
+    AMPI_VERB(ctx, autocast_input, (ctx, out, op, in, n));
 }
 

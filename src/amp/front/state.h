@@ -1,4 +1,5 @@
-/* ---- bytes ---- */
+/* ---- state files: sections, writing, reading.   tests: tests/test_state.c, tests/test_resume.c, tests/fuzz_state.c
+   ---- */
 
 #  define AMPI_STATE_BUFFER ((size_t)1 << 20)
 
@@ -47,13 +48,13 @@ typedef enum ampi_section_kind {
 } ampi_section_kind;
 
 /* clang-format off */
-static const struct { char tag[8], name[24]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
-    {"SET ", "parameter set"},
-    {"PRM ", "an array of set"},
-    {"SCL ", "scaler"},
-    {"FP8 ", "amp_fp8"},
-    {"USER", "the user's bytes"},
-    {"END ", "the end of file"}, /* where there is no section left */
+static const struct { char tag[8], name[24], differs[64]; } ampi_section_kinds[AMPI_SECTION_KINDS] = {
+    {"SET ", "parameter set",    "a parameter set has a different number of parameters or moments"},
+    {"PRM ", "an array of set",  ""}, /* see ampi_differs */
+    {"SCL ", "scaler",           "a scaler has a different size"},
+    {"FP8 ", "amp_fp8",          "an amp_fp8 has different tensors or a different history"},
+    {"USER", "the user's bytes", "the user's bytes have a different size"},
+    {"END ", "the end of file",  ""}, /* where there is no section left */
 };
 /* clang-format on */
 
@@ -76,20 +77,20 @@ typedef struct ampi_section {
     ampi_elements elements; /* after the fields */
 } ampi_section;
 
+#  define AMPI_STATE_VERSION 2u
 typedef struct ampi_file { /* being written or read */
     amp_ctx *ctx;
-    const char *path, *where;
+    const char *path;
     ampi_replacement *to; /* writing */
     FILE *f;              /* reading */
     uint8_t *buffer;      /* host memory, of buffer_bytes: pieces to write, or all that was read */
     size_t buffer_bytes;
-    size_t staged;            /* bytes of the buffer in use */
-    ampi_xxh sum;             /* of everything so far */
-    uint64_t section_sum;     /* version 1; every piece of a section but the last is a multiple of 8 bytes */
-    uint64_t sections;        /* counted, or still to be read */
-    uint32_t version;         /* of the file being read; 0: not known yet */
-    int ready;                /* 1: `next` is read */
-    uint8_t next[16 + 8 + 8]; /* head of the next section, its checksum (version 1); of an array its first two fields */
+    size_t staged;        /* bytes of the buffer in use */
+    ampi_xxh sum;         /* of everything so far */
+    uint64_t sections;    /* counted, or still to be read */
+    int known;            /* reading: 1: it is an amp state file, so it ends with its checksum */
+    int ready;            /* 1: `next` is read */
+    uint8_t next[16 + 8]; /* head of the next section; of an array its first two fields, too */
 } ampi_file;
 
 typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
@@ -246,14 +247,15 @@ static int ampi_is_sealed(ampi_file *f) {
 __attribute__((format(printf, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
+    amp_ctx *ctx = f->ctx;
     char what[200];
     va_list va;
     va_start(va, format);
     ampi_message(what, sizeof what, format, va);
     va_end(va);
-    AMPI_REQUIRE(f->version < 2 || ampi_is_sealed(f), f->ctx, AMP_ERR_FORMAT,
-        "%s: %s: its checksum does not match: the file is truncated or damaged (%s)", f->where, f->path, what);
-    return amp_fail(f->ctx, AMP_ERR_FORMAT, "%s: %s: %s", f->where, f->path, what);
+    AMPI_REQUIRE(!f->known || ampi_is_sealed(f), AMP_ERR_FORMAT,
+        "%s: its checksum does not match: the file is truncated or damaged (%s)", f->path, what);
+    return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
 /* the state that a scaler gets from its section */
@@ -330,7 +332,7 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
     uint8_t b[16];
     AMPI_TRY(ampi_walk(f, st, ampi_visit_count));
     memcpy(b, "AMPSTATE", 8);
-    ampi_put(b + 8, 2, 4);
+    ampi_put(b + 8, AMPI_STATE_VERSION, 4);
     ampi_put(b + 12, f->sections, 4);
     AMPI_TRY(ampi_emit(f, b, 16));
     AMPI_TRY(ampi_walk(f, st, ampi_visit_write));
@@ -340,20 +342,11 @@ static amp_status ampi_state_write(ampi_file *f, const amp_state_desc *st) {
 
 /* ---- reading: once, into host memory; what was verified there is then applied ---- */
 
-/* FNV-1a over little-endian words, the last one padded with zeros: the checksum of version 1. */
-#  define AMPI_FNV 0xcbf29ce484222325u
-static uint64_t ampi_fnv(uint64_t h, const uint8_t *b, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i += 8)
-        h = (h ^ ampi_get(b + i, n - i < 8 ? (int)(n - i) : 8)) * 0x100000001b3u;
-    return h;
-}
-
 static amp_status ampi_read_raw(ampi_file *f, void *data, size_t n) {
     errno = 0;
     if (fread(data, 1, n, f->f) == n) return AMP_OK;
     if (!ferror(f->f)) return ampi_bad_file(f, "the file is truncated");
-    return amp_fail(f->ctx, AMP_ERR_IO, "%s: %s: read failed: %s", f->where, f->path, ampi_reason());
+    return amp_fail(f->ctx, AMP_ERR_IO, "%s: read failed: %s", f->path, ampi_reason());
 }
 static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces that are still in the caches to add up */
     uint8_t *b = (uint8_t *)data;
@@ -362,7 +355,6 @@ static amp_status ampi_read(ampi_file *f, void *data, size_t n) { /* in pieces t
         piece = n - i < AMPI_STATE_BUFFER ? n - i : AMPI_STATE_BUFFER;
         AMPI_TRY(ampi_read_raw(f, b + i, piece));
         ampi_xxh_add(&f->sum, b + i, piece);
-        if (f->version == 1) f->section_sum = ampi_fnv(f->section_sum, b + i, piece);
     }
     return AMP_OK;
 }
@@ -378,10 +370,8 @@ static amp_status ampi_next_read(ampi_file *f) { /* f->next, unless it is there 
     memcpy(f->next, ampi_section_kinds[AMPI_SECTION_END].tag, 4);
     if (f->sections == 0) return AMP_OK;
     f->sections--;
-    f->section_sum = AMPI_FNV;
     AMPI_TRY(ampi_read(f, f->next, 16));
-    if (f->version == 1) AMPI_TRY(ampi_read_raw(f, f->next + 16, 8)); /* not part of itself */
-    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 24, 8) : AMP_OK;
+    return ampi_next_is(f, AMPI_SECTION_ARRAY) ? ampi_read(f, f->next + 16, 8) : AMP_OK;
 }
 
 /* the next section of the file is s, by its kind and index */
@@ -404,11 +394,7 @@ static amp_status ampi_next_must_be(ampi_file *f, const ampi_section *s) {
 }
 
 static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
-    if (s->kind == AMPI_SECTION_SET)
-        return ampi_bad_file(f, "a parameter set has a different number of parameters or moments");
-    if (s->kind == AMPI_SECTION_SCALER) return ampi_bad_file(f, "a scaler has a different size");
-    if (s->kind == AMPI_SECTION_FP8) return ampi_bad_file(f, "an amp_fp8 has different tensors or a different history");
-    if (s->kind == AMPI_SECTION_USER) return ampi_bad_file(f, "the user's bytes have a different size");
+    if (s->kind != AMPI_SECTION_ARRAY) return ampi_bad_file(f, "%s", ampi_section_kinds[s->kind].differs);
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
         AMPI_ULL(s->param), s->p->params[s->param].name);
@@ -420,7 +406,7 @@ static amp_status ampi_is_in_file(ampi_file *f, const ampi_section *s, int *is) 
     if (!s->optional) return AMP_OK;
     AMPI_TRY(ampi_next_read(f));
     *is = ampi_next_is(f, s->kind) && ampi_get(f->next + 4, 4) == s->index;
-    *is &= memcmp(f->next + 24, s->fields, 8) == 0; /* which array of which parameter */
+    *is &= memcmp(f->next + 16, s->fields, 8) == 0; /* which array of which parameter */
     return AMP_OK;
 }
 
@@ -442,15 +428,13 @@ static amp_status ampi_read_section(ampi_file *f, ampi_section *s, uint8_t *to) 
     size_t had = s->kind == AMPI_SECTION_ARRAY ? 8 : 0, bytes = ampi_section_bytes(s);
     AMPI_TRY(ampi_next_must_be(f, s));
     if (ampi_get(f->next + 8, 8) != bytes) return ampi_differs(f, s);
-    memcpy(to, f->next + 24, had);
+    memcpy(to, f->next + 16, had);
     AMPI_TRY(ampi_read(f, to + had, s->n_fields - had));
     if (memcmp(to, s->fields, s->n_fixed) != 0) return ampi_differs(f, s);
     memcpy(s->fields, to, s->n_fields);
     AMPI_TRY(ampi_read(f, to + s->n_fields, bytes - s->n_fields));
     ampi_little_endian(to + s->n_fields, a->count, a->size);
     f->ready = 0;
-    if (f->version == 1 && f->section_sum != ampi_get(f->next + 16, 8))
-        return ampi_bad_file(f, "a checksum does not match: the file is damaged");
     return AMP_OK;
 }
 static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes nothing */
@@ -476,31 +460,25 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
 }
 
 static amp_status ampi_read_head(ampi_file *f) {
-    uint8_t head[24];
+    uint8_t head[16];
     uint64_t version;
-    AMPI_TRY(ampi_read(f, head, 16));
+    AMPI_TRY(ampi_read(f, head, sizeof head));
     if (memcmp(head, "AMPSTATE", 8) != 0) return ampi_bad_file(f, "not an amp state file");
-    version = ampi_get(head + 8, 4);
-    f->version = version == 1 ? 1 : 2; /* later ones have their checksum where version 2 has it */
+    f->known = 1;
     f->sections = ampi_get(head + 12, 4);
-    if (version > 2 || version < 1)
-        return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
-    if (version == 2) return AMP_OK;
-    AMPI_TRY(ampi_read_raw(f, head + 16, 8));
-    return ampi_get(head + 16, 8) == ampi_fnv(AMPI_FNV, head, 16) ? AMP_OK : ampi_bad_file(f, "the header is damaged");
+    version = ampi_get(head + 8, 4);
+    if (version == AMPI_STATE_VERSION) return AMP_OK;
+    return ampi_bad_file(f, "version %llu, which this amp does not know", AMPI_ULL(version));
 }
 static amp_status ampi_read_end(ampi_file *f) {
+    const uint64_t sum = ampi_xxh_end(&f->sum);
     ampi_section end;
-    uint64_t sum;
     uint8_t b[8];
     memset(&end, 0, sizeof end);
     end.kind = AMPI_SECTION_END;
     AMPI_TRY(ampi_next_must_be(f, &end));
-    if (f->version == 2) {
-        sum = ampi_xxh_end(&f->sum);
-        AMPI_TRY(ampi_read_raw(f, b, 8));
-        if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
-    }
+    AMPI_TRY(ampi_read_raw(f, b, 8));
+    if (ampi_get(b, 8) != sum) return ampi_bad_file(f, "the file changed while it was read");
     return fgetc(f->f) == EOF ? AMP_OK : ampi_bad_file(f, "trailing data after the last section");
 }
 static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
@@ -514,65 +492,60 @@ static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
 static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
     return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
 }
-static amp_status ampi_state_check(amp_ctx *ctx, const char *where, const char *path, const amp_state_desc *st) {
+static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
-    AMPI_CHECK_DESC(ctx, where, st);
-    AMPI_REQUIRE(path && *path, ctx, AMP_ERR_INVALID_ARG, "%s: path is %s", where, path ? "empty" : "NULL");
-    AMPI_REQUIRE(!st->flags, ctx, AMP_ERR_INVALID_ARG, "%s: state.flags is not 0", where);
-    AMPI_REQUIRE(!st->n_params || st->params, ctx, AMP_ERR_INVALID_ARG, "%s: state.params is NULL", where);
-    AMPI_REQUIRE(!st->n_scalers || st->scalers, ctx, AMP_ERR_INVALID_ARG, "%s: state.scalers is NULL", where);
-    AMPI_REQUIRE(!st->user_bytes || st->user, ctx, AMP_ERR_INVALID_ARG, "%s: state.user is NULL", where);
+    AMPI_CHECK_DESC(st);
+    AMPI_CHECK(path && *path, "path is %s", path ? "empty" : "NULL");
+    AMPI_CHECK(!st->flags, "state.flags is not 0");
+    AMPI_CHECK(!st->n_params || st->params, "state.params is NULL");
+    AMPI_CHECK(!st->n_scalers || st->scalers, "state.scalers is NULL");
+    AMPI_CHECK(!st->user_bytes || st->user, "state.user is NULL");
     for (i = 0; i < st->n_params; i++) {
-        AMPI_TRY(ampi_check_params(ctx, where, st->params[i]));
-        AMPI_REQUIRE(ampi_may_travel(st->params[i]), ctx, AMP_ERR_STAGE,
-            "%s: parameter set %llu is inside an accumulation window", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_params(ctx, st->params[i]));
+        AMPI_STAGE(ampi_may_travel(st->params[i]), "parameter set %llu is inside an accumulation window", AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
         if (!st->scalers[i]) continue;
-        AMPI_TRY(ampi_check_scaler(ctx, where, st->scalers[i]));
-        AMPI_REQUIRE(!st->scalers[i]->checked, ctx, AMP_ERR_STAGE,
-            "%s: scaler %llu is between a check and amp_scaler_update", where, AMPI_ULL(i));
+        AMPI_TRY(ampi_check_scaler(ctx, st->scalers[i]));
+        AMPI_STAGE(!st->scalers[i]->checked, "scaler %llu is between a check and amp_scaler_update", AMPI_ULL(i));
     }
-    AMPI_REQUIRE(!st->n_fp8 || st->fp8, ctx, AMP_ERR_INVALID_ARG, "%s: state.fp8 is NULL", where);
+    AMPI_CHECK(!st->n_fp8 || st->fp8, "state.fp8 is NULL");
     for (i = 0; i < st->n_fp8; i++)
-        AMPI_REQUIRE(st->fp8[i] && st->fp8[i]->ctx == ctx, ctx, AMP_ERR_INVALID_ARG,
-            "%s: state.fp8[%llu] is NULL, or belongs to a different context", where, AMPI_ULL(i));
-    return ampi_failed_in(ctx, where, ctx->b->may_wait(ctx));
+        AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
+            AMPI_ULL(i));
+    return ctx->b->may_wait(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
+    amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_alloc(&f->ctx->host, buffer_bytes);
-    AMPI_REQUIRE(f->buffer, f->ctx, AMP_ERR_NO_MEMORY, "%s: %llu bytes of host memory are needed", f->where,
-        AMPI_ULL(buffer_bytes));
+    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, buffer_bytes);
+    AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
-static ampi_file ampi_file_of(amp_ctx *ctx, const char *where, const char *path) {
+static ampi_file ampi_file_of(amp_ctx *ctx, const char *path) {
     ampi_file f;
     memset(&f, 0, sizeof f);
     f.ctx = ctx;
     f.path = path;
-    f.where = where;
     return f;
 }
 
 static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_save";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     ampi_replacement to;
     amp_status st;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
     f.to = &to;
-    st = ampi_replacement_begin(&to, ctx, where, path);
+    st = ampi_replacement_begin(&to, ctx, path);
     if (st == AMP_OK) st = ampi_replacement_end(&to, ampi_state_write(&f, state));
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_save", ampi_do_state_save(ctx, path, state));
+    AMPI_VERB(ctx, state_save, (ctx, path, state));
 }
 
 static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
@@ -587,29 +560,25 @@ static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
     amp_ctx *ctx = f->ctx;
     char reason[160];
     amp_status st;
-    size_t i;
+    size_t i, n;
     AMPI_TRY(ampi_state_read(f, state));
     st = ampi_state_apply(f, state);
     for (i = 0; i < state->n_params; i++)
         ampi_weights_changed(ctx, state->params[i]);
     if (st != AMP_OK) { /* the device failed, not the file */
-        snprintf(reason, sizeof reason, "%.159s", ctx->error);
-        return amp_fail(ctx, st, "%s: %s: state undefined, load it again: %s", f->where, f->path, reason);
+        n = ampi_name_verb(ctx, reason, sizeof reason);
+        snprintf(reason, sizeof reason, "%.159s", strlen(ctx->error) > n ? ctx->error + n : "");
+        return amp_fail(ctx, st, "%s: state undefined, load it again: %s", f->path, reason);
     }
-    if (f->version == 1)
-        amp_log_event(ctx, AMP_LOG_WARNING,
-            "%s: %s: a file of version 1, whose checksums miss some damage; save it again", f->where, f->path);
     return AMP_OK;
 }
 
 static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    static const char where[] = "amp_state_load";
-    ampi_file f = ampi_file_of(ctx, where, path);
+    ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    AMPI_TRY(ampi_state_check(ctx, where, path, state));
-    AMPI_TRY(ampi_check_kind(ctx, where, path, path, &mode));
+    AMPI_TRY(ampi_state_check(ctx, path, state));
+    AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
     errno = 0;
@@ -617,13 +586,13 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     if (f.f)
         st = ampi_state_load(&f, state);
     else
-        st = amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, ampi_reason());
+        st = amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, ampi_reason());
     if (f.f) (void)fclose(f.f);
     ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
-    AMPI_VERB(ctx, "amp_state_load", ampi_do_state_load(ctx, path, state));
+    AMPI_VERB(ctx, state_load, (ctx, path, state));
 }
 
 #else
@@ -631,15 +600,15 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
     AMP_API amp_status name(amp_ctx *ctx, const char *path, const amp_state_desc *state) { \
         (void)path; \
         (void)state; \
-        return ctx ? amp_fail(ctx, AMP_ERR_UNSUPPORTED, #name ": built with AMP_NO_STDIO") : AMP_ERR_INVALID_ARG; \
+        AMP_VERB(ctx, #name, amp_fail(ctx, AMP_ERR_UNSUPPORTED, "built with AMP_NO_STDIO")); \
     }
 AMPI_X(amp_state_save)
 AMPI_X(amp_state_load)
 #  undef AMPI_X
-AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *where, const char *path, const void *data, size_t bytes) {
+AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
     (void)data;
     (void)bytes;
-    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: %s: built with AMP_NO_STDIO", where, path);
+    return amp_fail(ctx, AMP_ERR_UNSUPPORTED, "%s: built with AMP_NO_STDIO", path);
 }
 #endif /* AMP_NO_STDIO */
 

@@ -1,5 +1,5 @@
 /* ==== >>front-step ===============================================================================================
-   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c
+   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c, tests/test_context.c
 
    A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it,
    or why it is refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or to none, the set
@@ -121,37 +121,34 @@ static void ampi_enter_phase(amp_params *p, amp_scaler *s, ampi_phase next) {
 }
 
 /* p and s (NULL allowed) as arguments of a step verb */
-static amp_status ampi_check_pair(amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s) {
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    return s ? ampi_check_scaler(ctx, where, s) : AMP_OK;
+static amp_status ampi_check_pair(amp_ctx *ctx, const amp_params *p, const amp_scaler *s) {
+    AMPI_TRY(ampi_check_params(ctx, p));
+    return s ? ampi_check_scaler(ctx, s) : AMP_OK;
 }
 
 /* may the verb be called now? For verbs that change the phase. */
-static amp_status ampi_check_phase(
-    amp_ctx *ctx, const char *where, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
-    AMPI_REQUIRE(p->n > 0, ctx, AMP_ERR_STAGE, "%s: the set has no parameters: nothing to check", where);
-    AMPI_REQUIRE(rule->takes != AMPI_REFUSED, ctx, AMP_ERR_STAGE, "%s: %s", where, rule->why);
-    AMPI_REQUIRE(!p->holds || !ampi_is_on(s) || p->scaler == s, ctx, AMP_ERR_STAGE,
-        "%s: the set's accumulation window holds the scale of a different scaler", where);
+static amp_status ampi_check_phase(amp_ctx *ctx, const amp_params *p, const amp_scaler *s, const ampi_rule *rule) {
+    AMPI_STAGE(p->n > 0, "the set has no parameters: nothing to check");
+    AMPI_STAGE(rule->takes != AMPI_REFUSED, "%s", rule->why);
+    AMPI_STAGE(!p->holds || !ampi_is_on(s) || p->scaler == s,
+        "the set's accumulation window holds the scale of a different scaler");
     return AMP_OK;
 }
 
 /* x, or what its absence means. A bare number in place of amp_opt(x) has a value but is not given. */
 static amp_status ampi_optional(
-    amp_ctx *ctx, const char *where, const char *name, const char *field, float *out, amp_optional x, float absent) {
-    AMPI_REQUIRE(x.given || ampi_bits(x.value) == 0, ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.%s is the bare number %g; write amp_opt(%g)", where, name, field, (double)x.value, (double)x.value);
+    amp_ctx *ctx, const char *name, const char *field, float *out, amp_optional x, float absent) {
+    AMPI_CHECK(x.given || ampi_bits(x.value) == 0, "%s.%s is the bare number %g; write amp_opt(%g)", name, field,
+        (double)x.value, (double)x.value);
     *out = x.given ? x.value : absent;
     return AMP_OK;
 }
 
-static amp_status ampi_rate(amp_ctx *ctx, const char *where, const char *name, const amp_group *g, float *lr) {
-    AMPI_REQUIRE(ampi_is_aligned(ctx, g->lr_ptr, 4u), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.lr_ptr is not aligned to 4 bytes", where, name);
+static amp_status ampi_rate(amp_ctx *ctx, const char *name, const amp_group *g, float *lr) {
+    AMPI_CHECK(ampi_is_aligned(ctx, g->lr_ptr, 4u), "%s.lr_ptr is not aligned to 4 bytes", name);
     *lr = 0.0f;
     if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
-    AMPI_REQUIRE(ampi_nonzero(g->lr), ctx, AMP_ERR_INVALID_ARG,
-        "%s: %s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", where, name);
+    AMPI_CHECK(ampi_nonzero(g->lr), "%s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", name);
     *lr = g->lr;
     return AMP_OK;
 }
@@ -184,21 +181,20 @@ case name: return of_##name;
 
 /* checks one group's hyper-parameters and fills in their defaults; name: "desc" or "desc.groups[0]" ... */
 static amp_status ampi_check_group(
-    amp_ctx *ctx, const char *where, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
+    amp_ctx *ctx, const char *name, amp_optimizer optimizer, const amp_group *g, amp_hyper *h) {
     const float beta2 = ampi_optimizer_of(optimizer).beta2;
     memset(h, 0, sizeof *h);
-    AMPI_TRY(ampi_rate(ctx, where, name, g, &h->lr));
-    AMPI_TRY(ampi_optional(ctx, where, name, "beta1", &h->beta1, g->beta1, 0.9f));
-    AMPI_TRY(ampi_optional(ctx, where, name, "beta2", &h->beta2, g->beta2, beta2));
-    AMPI_TRY(ampi_optional(ctx, where, name, "eps", &h->eps, g->eps, 1e-8f));
+    AMPI_TRY(ampi_rate(ctx, name, g, &h->lr));
+    AMPI_TRY(ampi_optional(ctx, name, "beta1", &h->beta1, g->beta1, 0.9f));
+    AMPI_TRY(ampi_optional(ctx, name, "beta2", &h->beta2, g->beta2, beta2));
+    AMPI_TRY(ampi_optional(ctx, name, "eps", &h->eps, g->eps, 1e-8f));
     if (!ampi_nonzero(h->eps)) h->eps = AMPI_LEAST_EPS;
     h->weight_decay = g->weight_decay;
     h->momentum = g->momentum;
     h->dampening = g->dampening;
     h->lr_ptr = g->lr_ptr;
 #define AMPI_RANGE(field, most, range) \
-    AMPI_REQUIRE(ampi_in_range(h->field, 0.0f, most), ctx, AMP_ERR_INVALID_ARG, \
-        "%s: %s." #field " is %g; it must be " range, where, name, (double)h->field)
+    AMPI_CHECK(ampi_in_range(h->field, 0.0f, most), "%s." #field " is %g; it must be " range, name, (double)h->field)
     AMPI_RANGE(lr, AMPI_MOST, ">= 0");
     AMPI_RANGE(beta1, AMPI_ONE, "in [0, 1)");
     AMPI_RANGE(beta2, AMPI_ONE, "in [0, 1)");
@@ -229,46 +225,41 @@ static amp_group ampi_group_of(const amp_step_desc *d, uint32_t i) {
     g.lr_ptr = d->lr_ptr;
     return g;
 }
-static amp_status ampi_check_groups(amp_ctx *ctx, const char *where, const amp_params *p, ampi_step_args *a) {
+static amp_status ampi_check_groups(amp_ctx *ctx, const amp_params *p, ampi_step_args *a) {
     const amp_step_desc *d = a->d;
     uint32_t i;
-    AMPI_REQUIRE(d->n_groups < AMP_GROUPS, ctx, AMP_ERR_INVALID_ARG, "%s: desc.n_groups is %u; at most %d", where,
-        (unsigned)d->n_groups, AMP_GROUPS - 1);
-    AMPI_REQUIRE(!d->n_groups || d->groups, ctx, AMP_ERR_INVALID_ARG, "%s: desc.groups is NULL", where);
+    AMPI_CHECK(d->n_groups < AMP_GROUPS, "desc.n_groups is %u; at most %d", (unsigned)d->n_groups, AMP_GROUPS - 1);
+    AMPI_CHECK(!d->n_groups || d->groups, "desc.groups is NULL");
     for (i = 0; i < AMP_GROUPS; i++) {
         amp_group g = ampi_group_of(d, i);
         amp_hyper *h = &a->group[i];
         int needed;
         char name[24] = "desc";
         if (i > 0 && i <= d->n_groups) snprintf(name, sizeof name, "desc.groups[%u]", (unsigned)i - 1);
-        AMPI_TRY(ampi_check_group(ctx, where, name, d->optimizer, &g, h));
-        AMPI_REQUIRE(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)), ctx, AMP_ERR_INVALID_ARG,
-            "%s: %s.nesterov needs momentum > 0 and dampening 0", where, name);
+        AMPI_TRY(ampi_check_group(ctx, name, d->optimizer, &g, h));
+        AMPI_CHECK(!d->nesterov || (h->momentum > 0.0f && !ampi_nonzero(h->dampening)),
+            "%s.nesterov needs momentum > 0 and dampening 0", name);
         needed = amp_moments_of(ampi_optimizer_of(d->optimizer).kind, h->momentum);
-        AMPI_REQUIRE(needed <= p->desc.moments, ctx, AMP_ERR_INVALID_ARG,
-            "%s: desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", where, needed,
+        AMPI_CHECK(needed <= p->desc.moments,
+            "desc.optimizer needs %d moment arrays, but the set keeps %d (amp_params_desc.moments)", needed,
             (int)p->desc.moments);
     }
     return AMP_OK;
 }
-static amp_status ampi_check_clip(amp_ctx *ctx, const char *where, const char *name, float x) {
-    AMPI_REQUIRE(ampi_in_range(x, 0.0f, AMPI_MOST), ctx, AMP_ERR_INVALID_ARG, "%s: %s is %g; it must be >= 0", where,
-        name, (double)x);
+static amp_status ampi_check_clip(amp_ctx *ctx, const char *name, float x) {
+    AMPI_CHECK(ampi_in_range(x, 0.0f, AMPI_MOST), "%s is %g; it must be >= 0", name, (double)x);
     return AMP_OK;
 }
 
-static amp_status ampi_check_step(
-    amp_ctx *ctx, const char *where, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
-    AMPI_CHECK_DESC(ctx, where, d);
+static amp_status ampi_check_step(amp_ctx *ctx, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
+    AMPI_CHECK_DESC(d);
     a->d = d;
-    AMPI_REQUIRE((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, ctx, AMP_ERR_INVALID_ARG,
-        "%s: desc.optimizer is %d", where, (int)d->optimizer);
-    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_norm", d->clip_norm));
-    AMPI_TRY(ampi_check_clip(ctx, where, "desc.clip_value", d->clip_value));
-    AMPI_TRY(ampi_check_groups(ctx, where, p, a));
-    AMPI_REQUIRE(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN), ctx,
-        AMP_ERR_INVALID_ARG, "%s: desc.stochastic is 1, but the set's layout needs model copies rounded to nearest",
-        where);
+    AMPI_CHECK((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, "desc.optimizer is %d", (int)d->optimizer);
+    AMPI_TRY(ampi_check_clip(ctx, "desc.clip_norm", d->clip_norm));
+    AMPI_TRY(ampi_check_clip(ctx, "desc.clip_value", d->clip_value));
+    AMPI_TRY(ampi_check_groups(ctx, p, a));
+    AMPI_CHECK(!d->stochastic || (p->desc.master != AMP_MASTER_SPLIT && p->desc.master != AMP_MASTER_KAHAN),
+        "desc.stochastic is 1, but the set's layout needs model copies rounded to nearest");
     return AMP_OK;
 }
 
@@ -309,25 +300,35 @@ static amp_inspect_job ampi_step_inspection(
     return job;
 }
 
-/* A hook may call verbs of this context, so it is not in use while one runs. *has becomes 0 when a different thread has
-   taken it meanwhile: then the step ends here. */
-static amp_status ampi_after_hook(amp_ctx *ctx, amp_status st, int *has) {
-    *has = ampi_enter(ctx);
-    return *has ? st : ampi_refuse(ctx, "a step whose hook has returned" AMPI_BUSY);
+/* amp_step and its halves: amp_update without the next scale, amp_inspect without the update, too. */
+typedef struct ampi_step_call {
+    ampi_verb verb;
+    int update, next;
+    const char *returned; /* what is said when the context is taken after a hook */
+    int lost;             /* 1: by a different thread, which has the door now: the step ends there */
+} ampi_step_call;
+
+/* A hook may call verbs of this context, so it is not in use while one runs. */
+static amp_status ampi_after_hook(amp_ctx *ctx, ampi_step_call *call, amp_status st) {
+    call->lost = amp_verb_begin(ctx, call->returned) != AMP_OK;
+    return call->lost ? AMP_ERR_BUSY : st;
 }
-static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, int *has) {
-    ampi_leave(ctx);
-    return ampi_after_hook(ctx, d->reduce_grads_fn(ctx, p, d->user), has);
+static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, ampi_step_call *call) {
+    amp_status st = amp_verb_end(ctx, AMP_OK);
+    if (st == AMP_OK) st = d->reduce_grads_fn(ctx, p, d->user);
+    return ampi_after_hook(ctx, call, st);
 }
-static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *totals, const amp_step_desc *d, int *has) {
-    ampi_leave(ctx);
-    return ampi_after_hook(ctx, d->reduce_totals_fn(ctx, totals, d->user), has);
+static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step_desc *d, ampi_step_call *call) {
+    amp_status st = amp_verb_end(ctx, AMP_OK);
+    if (st == AMP_OK) st = d->reduce_totals_fn(ctx, t, d->user);
+    return ampi_after_hook(ctx, call, st);
 }
-static amp_status ampi_run_inspection(amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, int *has) {
+static amp_status ampi_run_inspection(
+    amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
     if (!job->summed) return ctx->b->conclude(ctx, job);
     if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
     AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
-    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, has));
+    AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, call));
     return ctx->b->conclude(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
@@ -354,26 +355,24 @@ static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_
     return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
-/* amp_step, and its halves: without the update, without the next scale. *has: the context is this thread's. */
-static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_verb verb,
-    int update, int next, int *has) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call *call) {
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     ampi_step_args a;
     amp_inspect_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_TRY(ampi_check_step(ctx, where, p, d, &a));
-    rule = ampi_rule_of(p, s, verb);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
-    AMPI_REQUIRE(!s || !next || !ampi_held(s, p), ctx, AMP_ERR_STAGE,
-        "%s: the accumulation window of a different set holds the scale", where);
+    int next;
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_TRY(ampi_check_step(ctx, p, d, &a));
+    rule = ampi_rule_of(p, s, call->verb);
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
+    AMPI_STAGE(!s || !call->next || !ampi_held(s, p), "the accumulation window of a different set holds the scale");
     /* after amp_accumulate the scaler may be up to date already */
-    next = next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
-    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, has));
+    next = call->next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
+    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
-    AMPI_TRY(ampi_run_inspection(ctx, &job, d, has));
+    AMPI_TRY(ampi_run_inspection(ctx, &job, d, call));
     AMPI_TRY(ampi_begin_counts(ctx, p, d));
-    if (update) {
+    if (call->update) {
         AMPI_TRY(ampi_run_update(ctx, p, &a, rule->takes));
         ampi_weights_changed(ctx, p);
     }
@@ -385,45 +384,42 @@ static amp_status ampi_step(const char *where, amp_params *p, amp_scaler *s, con
     return AMP_OK;
 }
 
-/* AMPI_VERB, but that a hook may have cost it the context */
-static amp_status ampi_step_verb(const char *where, const char *busy, amp_params *p, amp_scaler *s,
-    const amp_step_desc *d, ampi_verb verb, int update, int next) {
-    amp_ctx *ctx = ampi_ctx_of(p);
-    int has = 1;
-    amp_status st;
-    if (ctx && !ampi_enter(ctx)) return ampi_refuse(ctx, busy);
-    st = ampi_step(where, p, s, d, verb, update, next, &has);
-    if (ctx && has) ampi_leave(ctx);
-    return st;
+/* AMP_VERB, but that a hook may have cost it the context */
+static amp_status ampi_step_verb(
+    const char *verb, const char *returned, amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call call) {
+    amp_status st = amp_verb_begin(AMPI_CTX(p), verb);
+    if (st != AMP_OK) return st;
+    call.returned = returned;
+    st = ampi_step(p, s, d, &call);
+    return call.lost ? st : amp_verb_end(p->ctx, st);
 }
-
+#define AMPI_STEP_BUSY(name) name AMPI_BUSY, name ": its hook has returned" AMPI_BUSY
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_step", "amp_step" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 1);
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 1, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_step"), p, s, desc, call);
 }
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_update", "amp_update" AMPI_BUSY, p, s, desc, AMPI_DO_STEP, 1, 0);
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 0, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_update"), p, s, desc, call);
 }
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    return ampi_step_verb("amp_inspect", "amp_inspect" AMPI_BUSY, p, s, desc, AMPI_DO_INSPECT, 0, 0);
+    const ampi_step_call call = {AMPI_DO_INSPECT, 0, 0, NULL, 0};
+    return ampi_step_verb(AMPI_STEP_BUSY("amp_inspect"), p, s, desc, call);
 }
 
 static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    static const char where[] = "amp_apply";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_apply_job job;
-    AMPI_TRY(ampi_check_params(ctx, where, p));
-    AMPI_REQUIRE(i < p->n, ctx, AMP_ERR_INVALID_ARG, "%s: i is %llu, but the set has %llu parameters", where,
-        AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_TRY(ampi_check_array(ctx, where, "u", u, (size_t)p->entries[i].count, 1));
-    AMPI_REQUIRE(u.dtype == AMP_F32, ctx, AMP_ERR_INVALID_ARG, "%s: u.dtype is %s; f32 is needed", where,
-        amp_dtype_name(u.dtype));
-    AMPI_REQUIRE((uintptr_t)u.data % sizeof(float) == 0, ctx, AMP_ERR_INVALID_ARG,
-        "%s: u.data is not aligned to the %d bytes of its elements", where, (int)sizeof(float));
-    AMPI_REQUIRE(
-        !p->params[i].unused, ctx, AMP_ERR_STAGE, "%s: amp_params_use has left parameter %llu out", where, AMPI_ULL(i));
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
+    AMPI_TRY(ampi_check_array(ctx, "u", u, (size_t)p->entries[i].count, 1));
+    AMPI_CHECK(u.dtype == AMP_F32, "u.dtype is %s; f32 is needed", amp_dtype_name(u.dtype));
+    AMPI_CHECK((uintptr_t)u.data % sizeof(float) == 0, "u.data is not aligned to the %d bytes of its elements",
+        (int)sizeof(float));
+    AMPI_STAGE(!p->params[i].unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
-    AMPI_TRY(ampi_check_phase(ctx, where, p, NULL, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));
     memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = p->record;
@@ -438,20 +434,18 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     return AMP_OK;
 }
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_apply", ampi_do_apply(p, i, u, with_rates));
+    AMPI_VERB_OF(p, apply, (p, i, u, with_rates));
 }
 
 static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    static const char where[] = "amp_accumulate";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_inspect_job job;
     amp_add_job add;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(p->desc.accumulate, ctx, AMP_ERR_INVALID_ARG,
-        "%s: the set has no accumulators (amp_params_desc.accumulate)", where);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(p->desc.accumulate, "the set has no accumulators (amp_params_desc.accumulate)");
     rule = ampi_rule_of(p, s, AMPI_DO_ACCUMULATE);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
     AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
@@ -464,37 +458,33 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     return AMP_OK;
 }
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_accumulate", ampi_do_accumulate(p, s, keep_going));
+    AMPI_VERB_OF(p, accumulate, (p, s, keep_going));
 }
 static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
-    static const char where[] = "amp_window_begin";
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_REQUIRE(!p->holds, ctx, AMP_ERR_STAGE, "%s: the set has an open window", where);
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_STAGE(!p->holds, "the set has an open window");
     if (s) ampi_tie(p, s);
     p->holds = 1;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_window_begin", ampi_do_window_begin(p, s));
-}
+AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s) { AMPI_VERB_OF(p, window_begin, (p, s)); }
 static amp_status ampi_do_window_end(amp_params *p) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, "amp_window_end", p));
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_params(ctx, p));
     p->holds = 0;
     return AMP_OK;
 }
-AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB(ampi_ctx_of(p), "amp_window_end", ampi_do_window_end(p)); }
+AMP_API amp_status amp_window_end(amp_params *p) { AMPI_VERB_OF(p, window_end, (p)); }
 
 static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
-    static const char where[] = "amp_scaler_unscale";
-    amp_ctx *ctx = p ? p->ctx : ampi_scaler_ctx(s);
+    amp_ctx *ctx = p ? p->ctx : AMPI_CTX(s);
     const ampi_rule *rule;
     amp_inspect_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
     if (!ampi_is_on(s)) return AMP_OK;
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
-    AMPI_TRY(ampi_check_phase(ctx, where, p, s, rule));
+    AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
     AMPI_TRY(ctx->b->inspect(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
@@ -502,7 +492,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
-    AMPI_VERB(p ? p->ctx : ampi_scaler_ctx(s), "amp_scaler_unscale", ampi_do_scaler_unscale(s, p));
+    AMPI_VERB(p ? p->ctx : AMPI_CTX(s), scaler_unscale, (s, p));
 }
 
 /* norm of the gradients, and the coefficient of clipping to max_norm (0: none), into the probe record */
@@ -512,29 +502,28 @@ static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, f
     return ctx->b->inspect(ctx, &job);
 }
 static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     amp_step_record r;
-    AMPI_TRY(ampi_check_pair(ctx, "amp_grad_norm", p, s));
-    if (!norm) return AMPI_INVALID(ctx, "amp_grad_norm: norm is NULL");
-    AMPI_TRY(ampi_failed_in(ctx, "amp_grad_norm", ctx->b->may_wait(ctx)));
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_CHECK(norm, "norm is NULL");
+    AMPI_TRY(ctx->b->may_wait(ctx));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
     AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
     return AMP_OK;
 }
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_grad_norm", ampi_do_grad_norm(p, s, norm));
+    AMPI_VERB_OF(p, grad_norm, (p, s, norm));
 }
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    static const char where[] = "amp_clip";
-    amp_ctx *ctx = p ? p->ctx : NULL;
+    amp_ctx *ctx = p->ctx;
     ampi_takes takes;
     amp_clip_job job;
-    AMPI_TRY(ampi_check_pair(ctx, where, p, s));
-    AMPI_TRY(ampi_check_clip(ctx, where, "max_norm", max_norm));
-    AMPI_TRY(ampi_check_clip(ctx, where, "max_value", max_value));
-    AMPI_REQUIRE(ampi_nonzero(max_norm) || ampi_nonzero(max_value), ctx, AMP_ERR_INVALID_ARG,
-        "%s: max_norm and max_value are 0: one of them must be > 0", where);
+    AMPI_TRY(ampi_check_pair(ctx, p, s));
+    AMPI_TRY(ampi_check_clip(ctx, "max_norm", max_norm));
+    AMPI_TRY(ampi_check_clip(ctx, "max_value", max_value));
+    AMPI_CHECK(
+        ampi_nonzero(max_norm) || ampi_nonzero(max_value), "max_norm and max_value are 0: one of them must be > 0");
     takes = ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes;
     memset(&job, 0, sizeof job);
     job.table = p->table;
@@ -548,17 +537,15 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
     return ctx->b->clip(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_clip", ampi_do_clip(p, s, max_norm, max_value));
+    AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
 }
 static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
-    amp_ctx *ctx = p ? p->ctx : NULL;
-    AMPI_TRY(ampi_check_params(ctx, "amp_step_poll", p));
-    if (!out) return AMPI_INVALID(ctx, "amp_step_poll: out is NULL");
+    amp_ctx *ctx = p->ctx;
+    AMPI_TRY(ampi_check_params(ctx, p));
+    AMPI_CHECK(out, "out is NULL");
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
-AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) {
-    AMPI_VERB(ampi_ctx_of(p), "amp_step_poll", ampi_do_step_poll(p, out));
-}
+AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
 static int ampi_is_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
 

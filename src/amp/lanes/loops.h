@@ -40,7 +40,7 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
-/* What is left of n, fewer than a vector, in a vector: its GELU takes as long as that of one float. */
+/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
     memcpy(some, u, n * sizeof *u);
@@ -51,38 +51,37 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
     AMPI_STORE(some, x);
     memcpy(u, some, n * sizeof *u);
 }
-AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(gelu)(AMPI_LOAD(u + i)));
-        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(gelu)(AMPI_F(load_some)(u + i, n - i)));
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH)
-            AMPI_STORE(u + i, AMPI_F(relu)(AMPI_LOAD(u + i)));
+#define AMPI_ACT_LOOPS(name, rule, aux) \
+    AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
+        size_t i; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
+        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(rule)(AMPI_F(load_some)(u + i, n - i))); \
+    } \
+    AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
+        size_t i; \
+        AMPI_FLOATS last; \
+        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+            AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
+        if (i == n) return; \
+        last = AMPI_F(load_some)(dy + i, n - i); \
+        AMPI_F(store_some)(dy + i, n - i, AMPI_F(rule##_back)(last, AMPI_F(load_some)(saved + i, n - i))); \
     }
+AMPI_ACT_LIST(AMPI_ACT_LOOPS)
+#undef AMPI_ACT_LOOPS
+AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_all)(u, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act(u + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
-    size_t i = 0;
-    if (act == AMP_GELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(gelu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-        if (i < n) {
-            AMPI_FLOATS last = AMPI_F(load_some)(dy + i, n - i);
-            AMPI_F(store_some)(dy + i, n - i, AMPI_F(gelu_back)(last, AMPI_F(load_some)(saved + i, n - i)));
-        }
-        i = n;
-    } else if (act == AMP_RELU) {
-        for (; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-            AMPI_STORE(dy + i, AMPI_F(relu_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i)));
-        }
-    }
+#define AMP_X(name, rule, aux) \
+    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n);
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
     AMPI_F(done)();
-    if (AMPI_LEFT(i, n)) ampi_scalar_act_grad(dy + i, saved + i, n - i, act);
 }
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */

@@ -7,7 +7,7 @@
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU } amp_act; /* GELU: the tanh form, as in GPT-2, cuBLASLt */
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp_act; /* GELU: GPT-2's tanh form */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -25,10 +25,12 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_act act;
     uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
     uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags;            /* AMP_GEMM_*, or 0 */
-    size_t m, n, k;            /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
-    amp_array a, b, c, d;      /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
-    amp_array bias;            /* n elements of any dtype, or data NULL */
+    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
+                           need an arena: STAGE before the first amp_autocast_begin */
+    size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
+    amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
                       input, as the forward product left it (for ReLU the forward d will do) */
     amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
@@ -43,8 +45,6 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
     amp_dtype *d_dtype; /* host: d's dtype is returned here. Needed when d.dtype is AMP_AUTO, else NULL is fine */
-    amp_dtype pin;      /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
-                           need an arena: STAGE before the first amp_autocast_begin */
     uint64_t _end;
 } amp_gemm_desc;
 

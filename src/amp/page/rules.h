@@ -95,7 +95,7 @@
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
-   >>sync      Each function is of one class, named in its comment (verbs also in one list: AMP_VERB_LIST, >>backend):
+   >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
@@ -115,7 +115,7 @@
                stub) is defined in two files. "undefined reference to amp_...": in none (see amp_cuda.cuh).
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
-   HISTORY     0.1.0 first version.  Details: CHANGELOG.md
+   HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.
 */
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #  error "amp.h: C99 or later is needed (-std=c99, -std=gnu11, ...), or C++11"

@@ -155,6 +155,6 @@ typedef struct amp_watch {   /* yours, zero to begin with */
     const char *where;       /* name of the first bad array, after which nothing is looked at; NULL: none so far */
     amp_finite_report found; /* in it */
 } amp_watch;
-/* Looks for Inf and NaN in a. After each verb of a forward and backward that repeat a skipped step, with its scale. */
+/* Looks for Inf and NaN in a: after each verb of a skipped step repeated with its scale. Class: query, or host. */
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a);
 

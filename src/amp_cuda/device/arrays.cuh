@@ -1,5 +1,5 @@
 /* ==== >>device-arrays ============================================================================================
-   Arrays: casts, finite checks, histograms.
+   Kernels over arrays: casts, finite checks and unscaling, histograms.
    tests: tests/test_arrays.c, tests/test_formats.c */
 
 #define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
@@ -149,9 +149,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, ampi_k_outside(&p.ends, groups, i), 1, 0, unscale != NULL, inv, &f);
         if (f.first == AMP_CHUNK) continue;
-        if (out) {
-            ampi_k_note(out, list.first_chunk + chunk, &f);
-        }
+        if (out) ampi_k_note(out, list.first_chunk + chunk, &f);
         if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
     }
 }
@@ -185,9 +183,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
             }
         }
         __syncthreads();
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK) {
+        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
             ampi_k_add64(&out->bins[i], i == 0 ? p.n : bins[i]);
-        }
         __syncthreads();
     }
     if (amax) atomicMax((unsigned *)&out->amax, amax);

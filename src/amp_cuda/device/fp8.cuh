@@ -1,4 +1,5 @@
-/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ---- */
+/* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
+   tests: tests/test_fp8.c */
 
 /* Blocks that have seen a tensor: the last one to finish ends the cast. The ticket wraps to 0. */
 AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {

@@ -1,5 +1,6 @@
 /* ==== >>device-step ==============================================================================================
-   Sums of gradients, updates, clipping. tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
+   Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
+   tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
 /* Where a chunk of a parameter set lies. */
 AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
@@ -16,8 +17,8 @@ AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype
    the parts q, q + cuts, ..., whose sums are halved by themselves. A block takes a piece at a time. */
 #define AMPI_CUTS            4u
 #define AMPI_CUTS_OF(spread) ((spread) ? AMP_PARTS : AMPI_CUTS)
-typedef struct
-    ampi_k_inspect_state { /* of the blocks of a launch; the last leaves zeros in `found` and `ticket` again */
+/* Of the blocks of a launch; the last leaves zeros in `found` and `ticket` again. */
+typedef struct ampi_k_inspect_state {
     ampi_k_finite_sums found;
     uint64_t serial; /* of copies of records, ever growing */
     uint32_t ticket, _pad;
@@ -56,8 +57,8 @@ AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, i
             lane[8u * t + k] = sum[k];
         return;
     }
-    for (q = t; !again && n == AMP_PART && q < n;
-        q += AMP_LANES) { /* not aligned: neighbours to neighbouring threads */
+    /* not aligned: neighbours to neighbouring threads */
+    for (q = t; !again && n == AMP_PART && q < n; q += AMP_LANES) {
         AMP_UNROLL
         for (k = 0; k < 8u; k++)
             x[k] = ampi_load_pattern(g->data, (amp_dtype)type, g->base + at + q + AMPI_TEAM * k);

@@ -1,5 +1,6 @@
 /* ==== >>device-losses ============================================================================================
-   Cross-entropy, dropout. tests: tests/test_products.c */
+   Cross-entropy, a block per row of logits; dropout.
+   tests: tests/test_products.c, tests/test_memory.c */
 
 struct ampi_k_logits { /* of one row */
     const void *x;
@@ -22,8 +23,9 @@ struct ampi_k_floats {
     }
 };
 
+/* How many rows count. */
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) { /* how many count */
+    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
     AMP_SHARED(uint32_t, count, 1);
     uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
@@ -192,11 +194,7 @@ AMPI_K void ampi_k_xent_alike(
         for (k = 0; k < 8u; k++)
             y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
         (void)ampi_k_quick_words(w, y, t);
-        r.a.x = w[0];
-        r.a.y = w[1];
-        r.a.z = w[2];
-        r.a.w = w[3];
-        *(ampi_k_u4 *)((char *)d.dlogits.data + 2u * first) = r.a;
+        ampi_k_put4((char *)d.dlogits.data + 2u * first, w, 1);
     }
     for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
         size_t one = at + ampi_k_outside(ends, groups, i);

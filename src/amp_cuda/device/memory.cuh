@@ -1,5 +1,6 @@
 /* ==== >>device ======================================================================================================
-   Building blocks of the kernels.   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
+   Building blocks of the kernels: eight elements at a time between memory, registers and float bits.
+   tests: tests/ptx.sh, tests/test_formats.c, tests/test_arrays.c */
 
 /* What device code (names ampi_k_*) needs beyond C++ and what CUDA and HIP spell alike (__global__, threadIdx,
    __syncthreads, atomicAdd, ...). Elsewhere in the file only the host layer (names ampi_cu_*) is NVIDIA's, so a port to
@@ -67,19 +68,13 @@
 #    define AMP_TO_BF16S(a, b) ampi_k_bf16s(a, b)
 #  endif
 #  if defined(AMPI_F8_HARDWARE)
-#    define AMP_FROM_F8(two, t) ampi_from_two_f8(two, t)
-#    define AMP_E4M3_SHORT      1 /* by how much too small it gives E4M3 */
+#    define AMP_F8_WHOLE(t)     AMPI_F8_HARDWARE(t) /* 1: AMP_FROM_F8 gives the numbers; 0: as ampi_k_halves_of_f8 */
+#    define AMP_FROM_F8(two, t) (AMPI_F8_HARDWARE(t) ? ampi_from_two_f8(two, t) : ampi_k_halves_of_f8(two, t))
 #  else
+#    define AMP_F8_WHOLE(t)     0
 #    define AMP_FROM_F8(two, t) ampi_k_halves_of_f8(two, t)
-#    define AMP_E4M3_SHORT      256
 #  endif
-#  if defined(AMPI_F8_HARDWARE)
-#    define AMP_TO_F8(x, t) (ampi_to_two_f8((x)[0], (x)[1], t) | ampi_to_two_f8((x)[2], (x)[3], t) << 16)
-#  else
-#    define AMP_TO_F8(x, t) \
-    (ampi_nearest_bits((x)[0], t) | ampi_nearest_bits((x)[1], t) << 8 | ampi_nearest_bits((x)[2], t) << 16 | \
-        ampi_nearest_bits((x)[3], t) << 24)
-#  endif
+#  define AMP_TO_F8(x, t) ampi_k_bytes_of_f8(x, t)
 #endif
 
 #define AMPI_K    static __device__ __forceinline__
@@ -112,10 +107,6 @@ typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y;
 typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
-AMPI_K uint32_t ampi_k_pattern(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
-    return ampi_encode_any(x, t, how, r, saturate);
-}
-
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
    a 16-bit format, 8 of an FP8 format. `wide` says that the address allows it; else one by one, and only the first m.
    AMPI_K_STREAM: it does, and nobody will soon want these bytes again, so that they need not drive others out of the
@@ -134,6 +125,16 @@ AMPI_K void ampi_k_unpack4(uint32_t *x, uint32_t word) {
     x[2] = word >> 16 & 0xffu;
     x[3] = word >> 24;
 }
+AMPI_K ampi_k_u4 ampi_k_four(const uint32_t w[4]) {
+    ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+    return v;
+}
+AMPI_K void ampi_k_words(uint32_t w[4], ampi_k_u4 v) {
+    w[0] = v.x;
+    w[1] = v.y;
+    w[2] = v.z;
+    w[3] = v.w;
+}
 AMPI_K ampi_k_u4 ampi_k_ld4(const ampi_k_u4 *p, int wide) {
     if (wide == AMPI_K_STREAM) return AMP_LOAD_STREAM(p);
     return *p;
@@ -144,6 +145,7 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
     else
         *p = a;
 }
+AMPI_K void ampi_k_put4(void *p, const uint32_t w[4], int wide) { ampi_k_st4((ampi_k_u4 *)p, ampi_k_four(w), wide); }
 
 /* Where the vectors of some arrays begin: elements from the head on, in steps, are aligned in all that met. */
 typedef struct ampi_k_ends {
@@ -193,14 +195,8 @@ AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, 
     }
     r->a.x = w[0];
     r->a.y = w[1];
-    if (each == 4u) return;
-    r->a.z = w[2];
-    r->a.w = w[3];
-    if (each == 2u) return;
-    r->b.x = w[4];
-    r->b.y = w[5];
-    r->b.z = w[6];
-    r->b.w = w[7];
+    if (each <= 2u) r->a = ampi_k_four(w);
+    if (each == 1u) r->b = ampi_k_four(w + 4);
 }
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
@@ -222,14 +218,8 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
 }
 AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     if (t == AMP_F32) {
-        x[0] = r->a.x;
-        x[1] = r->a.y;
-        x[2] = r->a.z;
-        x[3] = r->a.w;
-        x[4] = r->b.x;
-        x[5] = r->b.y;
-        x[6] = r->b.z;
-        x[7] = r->b.w;
+        ampi_k_words(x, r->a);
+        ampi_k_words(x + 4, r->b);
     } else if (amp_dtype_size(t) == 2u) {
         ampi_k_unpack2(x, r->a.x);
         ampi_k_unpack2(x + 2, r->a.y);
@@ -247,11 +237,18 @@ AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bi
         largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
     return largest;
 }
-/* Two bytes of FP8 to two halves, where the hardware has no way: an E5M2 byte is the upper byte of a half; E4M3 moved
-   up by 7 is a half 256 times too small. NaN is the caller's. */
+/* Two bytes of FP8 to two halves, where the hardware has no way: moved up until the mantissa is in its place. They are
+   too small then by 2^(emin - 113): E5M2 by 1, E4M3 by 256. NaN is the caller's. */
 AMPI_K uint32_t ampi_k_halves_of_f8(uint32_t two, amp_dtype t) {
-    uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16;
-    return t == AMP_F8E5M2 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> 1;
+    const uint32_t apart = (two & 0xffu) << 8 | (two & 0xff00u) << 16, more = ampi_format_of(t).mant - 2u;
+    return more == 0 ? apart : (apart & 0x80008000u) | (apart & 0x7f007f00u) >> more;
+}
+AMPI_K uint32_t ampi_k_bytes_of_f8(const uint32_t x[4], amp_dtype t) {
+#if defined(AMPI_F8_HARDWARE)
+    if (AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(x[0], x[1], t) | ampi_to_two_f8(x[2], x[3], t) << 16;
+#endif
+    return ampi_nearest_bits(x[0], t) | ampi_nearest_bits(x[1], t) << 8 | ampi_nearest_bits(x[2], t) << 16 |
+        ampi_nearest_bits(x[3], t) << 24;
 }
 /* To two of BF16; a NaN among them stays visible as one that is not finite. */
 AMPI_K uint32_t ampi_k_bf16s(uint32_t low, uint32_t high) {
@@ -276,20 +273,22 @@ AMPI_K uint32_t ampi_k_odd_any8(const ampi_k_raw *r, amp_dtype t) {
 }
 /* Eight elements as they lie in memory to float bits, the quick way: right but for NaN. */
 AMPI_K void ampi_k_quick8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
-    const uint32_t f8[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
+    const int f8 = amp_dtype_size(t) == 1u;
+    const uint32_t short_by = ampi_format_of(t).emin - 113u;
+    const uint32_t both[4] = {r->a.x & 0xffffu, r->a.x >> 16, r->a.y & 0xffffu, r->a.y >> 16};
     const uint32_t w[4] = {r->a.x, r->a.y, r->a.z, r->a.w};
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < 4u; k++) {
         uint32_t two = w[k];
-        if (amp_dtype_size(t) == 1u) two = AMP_FROM_F8(f8[k], t);
+        if (f8) two = AMP_FROM_F8(both[k], t);
         x[2u * k] = t == AMP_BF16 ? two << 16 : AMP_FROM_HALF(two & 0xffffu);
         x[2u * k + 1u] = t == AMP_BF16 ? two & 0xffff0000u : AMP_FROM_HALF(two >> 16);
     }
-    if (t != AMP_F8E4M3 || AMP_E4M3_SHORT == 1) return;
+    if (!f8 || AMP_F8_WHOLE(t) || short_by == 0) return;
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), (float)AMP_E4M3_SHORT));
+        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), ampi_float((127u + short_by) << 23)));
 }
 AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may become any NaN */
     if (t == AMP_F16) return AMP_FROM_HALF(pattern);
@@ -330,10 +329,8 @@ AMPI_K void ampi_k_fetch_words(ampi_k_raw *r, const void *p, size_t i) {
         r->a.w = w2 >> 16 | (uint32_t)*(const ampi_k_u16 *)(at + 14) << 16;
     } else {
         const ampi_k_u32 *w = (const ampi_k_u32 *)at;
-        r->a.x = w[0];
-        r->a.y = w[1];
-        r->a.z = w[2];
-        r->a.w = w[3];
+        ampi_k_u4 v = {w[0], w[1], w[2], w[3]};
+        r->a = v;
     }
 }
 AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
@@ -364,8 +361,8 @@ AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t 
     for (k = 0; k < 8u; k++)
         if (k < m) ampi_store_pattern(p, t, i + k, x[k]);
 }
-AMPI_K void ampi_k_load8(
-    uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* to float bits */
+/* The first m of eight elements to float bits, and zeros. */
+AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     ampi_k_raw r;
     if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
         if (t == AMP_F32)
@@ -381,8 +378,8 @@ AMPI_K void ampi_k_load8(
     ampi_k_widen8(x, &r, t);
 }
 
-AMPI_K void ampi_k_store8(
-    const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) { /* from patterns */
+/* The first m of eight patterns to memory. */
+AMPI_K void ampi_k_store8(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     if (!wide && ampi_k_has_words(t, m)) {
         ampi_k_store_words(x, p, i);
     } else if ((!wide || m < 8u) && t == AMP_F32) {
@@ -390,28 +387,14 @@ AMPI_K void ampi_k_store8(
     } else if (!wide || m < 8u) {
         ampi_k_store_each(x, p, t, i, m);
     } else if (t == AMP_F32) {
-        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i), a, b;
-        a.x = x[0];
-        a.y = x[1];
-        a.z = x[2];
-        a.w = x[3];
-        b.x = x[4];
-        b.y = x[5];
-        b.z = x[6];
-        b.w = x[7];
-        ampi_k_st4(v, a, wide);
-        ampi_k_st4(v + 1, b, wide);
+        ampi_k_u4 *v = (ampi_k_u4 *)((char *)p + 4u * i);
+        ampi_k_st4(v, ampi_k_four(x), wide);
+        ampi_k_st4(v + 1, ampi_k_four(x + 4), wide);
     } else if (amp_dtype_size(t) == 2u) {
-        ampi_k_u4 a;
-        a.x = x[0] | x[1] << 16;
-        a.y = x[2] | x[3] << 16;
-        a.z = x[4] | x[5] << 16;
-        a.w = x[6] | x[7] << 16;
+        ampi_k_u4 a = {x[0] | x[1] << 16, x[2] | x[3] << 16, x[4] | x[5] << 16, x[6] | x[7] << 16};
         ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * i), a, wide);
     } else {
-        ampi_k_u2 a;
-        a.x = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
-        a.y = x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24;
+        ampi_k_u2 a = {x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24, x[4] | x[5] << 8 | x[6] << 16 | x[7] << 24};
         *(ampi_k_u2 *)((char *)p + i) = a;
     }
 }

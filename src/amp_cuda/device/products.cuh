@@ -1,5 +1,6 @@
 /* ==== >>device-products ==========================================================================================
-   The plain product, epilogues, column sums. tests: tests/test_products.c, tests/test_product_table.c */
+   The plain product, epilogues, column sums.
+   tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
 
 /* The plain product, for AMP_GEMM_ORDERED and for what cuBLASLt does not take: any dtypes, layouts, alignment, k = 0.
    Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE
@@ -86,7 +87,7 @@ AMPI_K void ampi_k_gemm_store(
     const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
-    if (p.reads_c) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
+    if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
     if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
@@ -195,19 +196,23 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         x[k] = ampi_bits(value);
 AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act(AMP_GELU, ampi_float(x[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act(AMP_RELU, ampi_float(x[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act(name, ampi_float(x[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
     uint32_t k;
-    if (act == AMP_GELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_GELU, ampi_float(x[k]), ampi_float(saved[k])))
-    } else if (act == AMP_RELU) {
-        AMPI_K_EACH8(ampi_act_grad(AMP_RELU, ampi_float(x[k]), ampi_float(saved[k])))
+#define AMP_X(name, rule, aux) \
+    if (act == name) { \
+        AMPI_K_EACH8(ampi_act_grad(name, ampi_float(x[k]), ampi_float(saved[k]))) \
+        return; \
     }
+    AMPI_ACT_LIST(AMP_X)
+#undef AMP_X
 }
 /* The same of 16 bits, as they lie in memory: dy becomes the gradient. Only where an Inf or a NaN comes out is looked
    for the payload that ReLU lets through. */
@@ -224,10 +229,7 @@ AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *s
         }
         ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
     }
-    dy->a.x = w[0];
-    dy->a.y = w[1];
-    dy->a.z = w[2];
-    dy->a.w = w[3];
+    dy->a = ampi_k_four(w);
 }
 AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bits */
     return (ampi_k_u4 *)((char *)a.data + 2u * i);

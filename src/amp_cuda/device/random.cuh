@@ -1,3 +1,6 @@
+/* ---- rounding eight floats to patterns, to nearest and stochastically, and the random numbers for that ----
+   tests: tests/test_formats.c, tests/test_arrays.c, tests/test_layouts.c */
+
 /* A float below 32,768 to a half, stochastically: in steps of the half, |x| is q + F; F's 32 bits are added to r, whose
    carry goes into q. All of it is exact; see ampi_rounded. */
 AMPI_K uint32_t ampi_k_drawn_half(uint32_t x, uint32_t r) {

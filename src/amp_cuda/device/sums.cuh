@@ -1,5 +1,5 @@
-/* Sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS of them, which take parts in
-   turns. */
+/* ---- sums by the rule of amp.h. A team of 32 threads adds up a part; a block has AMPI_TEAMS, which take turns ----
+   tests: tests/test_step.c, tests/test_products.c */
 #define AMPI_TEAM  32u
 #define AMPI_TEAMS (AMP_BLOCK / AMPI_TEAM)
 typedef struct ampi_k_room { /* in shared memory */
@@ -41,8 +41,7 @@ AMPI_K double ampi_k_join(const double *lane, uint32_t n) {
         sum = amp_dadd(sum, AMP_SHUFFLE(sum, k));
     return sum;
 }
-/* From the lanes of all teams, complete but for a barrier, to the sum of each one's part: thread i has that of team
-   i. */
+/* From the lanes of all teams, complete but for a barrier, to the sum of each part: thread i has that of team i. */
 AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     uint32_t team = threadIdx.x / AMPI_TEAM;
     float sum;

@@ -1,4 +1,5 @@
-/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit ---- */
+/* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit; then
+   accumulation and clipping   tests: tests/test_step.c, tests/test_layouts.c, tests/test_report.c ---- */
 
 /* Elements of a chunk that a block does at a time: few enough to share out evenly, enough to be worth a start. */
 #define AMPI_PIECE 16384u
@@ -34,7 +35,8 @@ AMPI_K ampi_k_piece ampi_k_piece_of(const amp_param_table *t, uint32_t cuts, uin
 /* What one piece's update needs to know of its parameter. kind: an amp_update_kind, or AMPI_K_APPLY, whose
    "gradients" are updates made elsewhere. */
 #define AMPI_K_APPLY (-1)
-#define AMPI_STORED  3u /* kinds of numbers that are drawn: amp_stored */
+#define AMPI_STORED  (1u + AMP_MOMENTS) /* kinds of numbers that are drawn: amp_stored */
+static_assert(AMP_MOMENTS == 2, "here each moment array is named: where it is loaded, stored and aligned");
 typedef struct ampi_k_updating {
     amp_param_entry e;
     void *grad, *weights;
@@ -122,14 +124,9 @@ AMPI_K uint32_t ampi_k_store_short(
     uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t w[4], k;
-    ampi_k_u4 all;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
-    all.x = w[0];
-    all.y = w[1];
-    all.z = w[2];
-    all.w = w[3];
-    ampi_k_st4((ampi_k_u4 *)((char *)p + 2u * at), all, wide);
+    ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
         ampi_k_unpack2(x + 2u * k, w[k]);
@@ -146,7 +143,7 @@ AMPI_K uint32_t ampi_k_store_drawn(
 AMPI_K uint32_t ampi_k_store_drawn(
     uint32_t (&x)[1], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
     amp_draw d = amp_draw_for(p->draw, what);
-    x[0] = ampi_k_pattern(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
+    x[0] = ampi_encode_any(x[0], t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, at), 0);
     ampi_store_pattern(to, t, at, x[0]);
     return ampi_k_odd(x[0], 0, t);
 }
@@ -205,7 +202,7 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
     if (e->moment_dtype == AMP_F32)
         ampi_k_store(x, e->moment[i], AMP_F32, at, AMPI_K_STREAM);
     else
-        (void)ampi_k_store_drawn(x, p, i ? AMP_STORED_MOMENT_2 : AMP_STORED_MOMENT_1, e->moment[i], AMP_BF16, at);
+        (void)ampi_k_store_drawn(x, p, (amp_stored)(AMP_STORED_MOMENT_1 + i), e->moment[i], AMP_BF16, at);
 }
 /* Model copy and low part of SPLIT or KAHAN; as below. */
 template <int counted, int N>
@@ -306,6 +303,7 @@ template <int N> AMPI_K void ampi_k_update_adam(float (&step)[N], ampi_k_working
         x->w[k] = ampi_bits(amp_sub(amp_mul(ampi_float(x->w[k]), c->decay), step[k]));
 }
 template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi_k_working<N> *x, const amp_coef *c) {
+    const int both = kind != AMPI_K_APPLY && amp_moments_of((amp_update_kind)kind, 1.0f) > 1;
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < N; k++) {
@@ -317,6 +315,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_each(float (&step)[N], ampi
         x->w[k] = ampi_bits(w);
         x->b[k] = ampi_bits(b);
         x->v[k] = ampi_bits(v);
+        if (both) x->inf |= x->v[k] == 0x7f800000u;
     }
 }
 /* amp_prepare_one and amp_update_one, or amp_apply_one. What is the same for all elements is asked once: the rules then

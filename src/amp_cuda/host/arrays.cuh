@@ -20,34 +20,25 @@ static void ampi_cu_body(
 }
 
 static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_cast");
-    if (s == AMP_OK && dst.dtype == src.dtype) {
-        cudaError_t e = dst.data == src.data
-            ? cudaSuccess
-            : cudaMemcpyAsync(dst.data, src.data, n * amp_dtype_size(dst.dtype), cudaMemcpyDefault, k.c->stream);
-        if (e != cudaSuccess) s = ampi_cu_fail(&k, "cudaMemcpyAsync", e);
-    } else if (s == AMP_OK && n > 0) {
-        ampi_k_cast_args a;
-        memset(&a, 0, sizeof a);
-        a.dst = dst.data;
-        a.src = src.data;
-        a.dst_type = dst.dtype;
-        a.src_type = src.dtype;
-        a.n = n;
-        if (desc) {
-            a.how = desc->rounding;
-            a.saturate = desc->saturate != 0;
-            a.seed = desc->seed;
-            a.stream = desc->stream;
-            a.offset = desc->offset;
-            a.keys = ampi_k_keys_of(a.seed);
-        }
-        ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
-        s = ampi_cu_launch(
-            &k, ampi_cu_grid_of(k.c, ampi_k_cast, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK)), ampi_k_cast, a);
-    }
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    ampi_k_cast_args a;
+    AMPI_TRY(ampi_cu_here(c));
+    if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
+    if (dst.dtype == src.dtype) return ampi_cu_copy_async(ctx, dst.data, src.data, n * amp_dtype_size(dst.dtype));
+    memset(&a, 0, sizeof a);
+    a.dst = dst.data;
+    a.src = src.data;
+    a.dst_type = dst.dtype;
+    a.src_type = src.dtype;
+    a.n = n;
+    a.how = desc->rounding;
+    a.saturate = desc->saturate != 0;
+    a.seed = desc->seed;
+    a.stream = desc->stream;
+    a.offset = desc->offset;
+    a.keys = ampi_k_keys_of(a.seed);
+    ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
+    return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
 
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
@@ -83,49 +74,46 @@ static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_arra
 
 static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *unscale, amp_finite_report *host) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_list list;
     size_t next = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, unscale ? "amp_unscale" : "amp_all_finite");
-    ampi_k_finite_sums *sums = host ? &k.c->scratch->finite : NULL;
+    ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK && host) s = ampi_cu_clear(&k, sums, sizeof *sums);
-    while (s == AMP_OK && ampi_cu_list(&list, dst, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_finite, list.chunks), ampi_k_finite, list, unscale, sums);
-    if (s == AMP_OK && host) s = ampi_cu_read_scratch(&k, &k.c->mirror->finite, sums, sizeof *sums);
-    if (s == AMP_OK && host) ampi_cu_finite_report(&k.c->mirror->finite, arrays, host);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_here(c));
+    if (host) AMPI_TRY(ampi_cu_zero(ctx, sums, sizeof *sums));
+    while (ampi_cu_list(&list, dst, arrays, n, &next))
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_finite, list, unscale, sums));
+    if (!host) return AMP_OK;
+    AMPI_TRY(ampi_cu_copy(ctx, &c->mirror->finite, sums, sizeof *sums));
+    ampi_cu_finite_report(&c->mirror->finite, arrays, host);
+    return AMP_OK;
 }
 
 static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *host) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_list list;
     size_t next = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_histogram_count");
-    ampi_k_histogram_bins *m = &k.c->mirror->histogram, *counted = &k.c->scratch->histogram;
+    ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
     memset(&list, 0, sizeof list);
-    if (s == AMP_OK) s = ampi_cu_clear(&k, counted, sizeof *counted);
-    while (s == AMP_OK && ampi_cu_list(&list, NULL, arrays, n, &next))
-        s = ampi_cu_launch(&k, ampi_cu_grid_of(k.c, ampi_k_histogram, list.chunks), ampi_k_histogram, list, counted);
-    if (s == AMP_OK) s = ampi_cu_read_scratch(&k, m, counted, sizeof *counted);
-    if (s == AMP_OK) {
-        memset(host, 0, sizeof *host);
-        host->total = m->bins[0];
-        host->zero = m->bins[1];
-        host->inf = m->bins[2];
-        host->nan = m->bins[3];
-        memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
-        host->amax = ampi_float(m->amax);
-    }
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
+    while (ampi_cu_list(&list, NULL, arrays, n, &next))
+        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_histogram, list, counted));
+    AMPI_TRY(ampi_cu_copy(ctx, m, counted, sizeof *counted));
+    memset(host, 0, sizeof *host);
+    host->total = m->bins[0];
+    host->zero = m->bins[1];
+    host->inf = m->bins[2];
+    host->nan = m->bins[3];
+    memcpy(host->pow2, m->bins + 4, sizeof host->pow2);
+    host->amax = ampi_float(m->amax);
+    return AMP_OK;
 }
 
-/* Rows of this many elements, one after another, may be taken by 8. */
-static int ampi_cu_rows_wide(const amp_array *x, size_t cols) {
-    return !x->data || (cols % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
+/* Is every multiple of `step` elements aligned for 8 at a time? */
+static int ampi_cu_wide(const amp_array *x, size_t step) {
+    return !x->data || (step % 8u == 0 && ampi_cu_aligned(x->data, x->dtype, 0));
 }
-static amp_status ampi_cu_quantize_pass(
-    const ampi_cu_call *k, const amp_quantize_job *j, uint32_t write, uint32_t see) {
+static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j, uint32_t write, uint32_t see) {
     const int turn = write && j->dst_t.data != NULL;
     ampi_k_quantize_args a;
     const size_t cols = turn ? j->cols : 8u; /* else one row */
@@ -134,22 +122,20 @@ static amp_status ampi_cu_quantize_pass(
     a.job = *j;
     a.write = write;
     a.see = see;
-    a.wide = ampi_cu_rows_wide(&j->src, cols) && ampi_cu_rows_wide(&j->dst, cols);
-    a.wide_t = ampi_cu_rows_wide(&j->dst_t, j->rows);
+    a.wide = ampi_cu_wide(&j->src, cols) && ampi_cu_wide(&j->dst, cols);
+    a.wide_t = ampi_cu_wide(&j->dst_t, j->rows);
     if (turn) {
         tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
-        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize_turn, tiles), ampi_k_quantize_turn, a);
+        return ampi_cu_share(c, tiles, ampi_k_quantize_turn, a);
     }
     tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
-    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_quantize, tiles), ampi_k_quantize, a);
+    return ampi_cu_share(c, tiles, ampi_k_quantize, a);
 }
 /* Current scaling reads the tensor twice, in two launches. */
 static amp_status ampi_cu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     const int first = !j->history && !j->keep;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_quantize");
-    if (s == AMP_OK && first) s = ampi_cu_quantize_pass(&k, j, 0, 1);
-    if (s == AMP_OK) s = ampi_cu_quantize_pass(&k, j, 1, !first && !j->keep);
-    return ampi_cu_leave(&k, s);
+    if (first) AMPI_TRY(ampi_cu_quantize_pass(c, j, 0, 1));
+    return ampi_cu_quantize_pass(c, j, 1, !first && !j->keep);
 }
 

@@ -4,9 +4,9 @@
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
 #define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
-#define AMPI_CU_RESIDENT 24u      /* kernels whose residency is known */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
+#define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
@@ -18,17 +18,9 @@ typedef struct ampi_cu_scratch {
     float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
-typedef struct
-    ampi_cu_key { /* everything that the choice of a product's algorithm depends on; no padding, compared as bytes */
-    uint64_t m, n, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
-    float alpha, beta;                                                              /* 0 unless they matter */
-    uint8_t type_a, type_b, type_d, type_bias, type_aux, type_dbias;                /* amp_dtype; 0: no operand */
-    uint8_t align_a, align_b, align_c, align_d, align_bias, align_aux, align_dbias; /* log2 of bytes */
-    uint8_t trans_a, trans_b, act, backward, reads_c, in_place;                     /* in_place: C is D, or not read */
-    uint8_t factors; /* 1: there is an alpha_ptr or a beta_ptr */
-    uint8_t scales;  /* bits 0, 1, 2: scale_a, scale_b, scale_d */
-    uint8_t amax, flags, _pad;
-} ampi_cu_key;
+/* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
+   bytes: amp_gemm_desc has no padding. */
+typedef amp_gemm_job ampi_cu_key;
 
 typedef struct ampi_cu_plan {
     ampi_cu_key key;
@@ -44,15 +36,34 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
+/* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
+#define AMPI_CU_KERNELS(X) \
+    X(ampi_k_cast) \
+    X(ampi_k_finite) \
+    X(ampi_k_histogram) \
+    X(ampi_k_quantize) \
+    X(ampi_k_quantize_turn) \
+    X(ampi_k_inspect) \
+    X(ampi_k_sum_gradients) \
+    X(ampi_k_apply) \
+    X(ampi_k_count_apply) \
+    X(ampi_k_add) \
+    X(ampi_k_clip) \
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>)
+#define AMPI_CU_ONE(kernel) +1u
+#define AMPI_CU_RESIDENT    (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE))
 typedef struct ampi_cuda {
+    amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
+    int here, away, back; /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
     cudaStream_t stream;
     cublasLtHandle_t cublas;
     void *workspace, *bias;
     uint64_t l2;                       /* bytes of its cache */
     size_t workspace_bytes, bias_room; /* bias_room: elements of 16 bits */
-    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host */
+    ampi_cu_scratch *scratch, *mirror; /* device; page-locked host, where what was found is read */
     amp_allocator allocator, host;
     amp_cuda_error error;
     struct {
@@ -68,13 +79,7 @@ typedef struct ampi_cuda {
     ampi_cu_plan plans[AMPI_CU_PLANS];
 } ampi_cuda;
 
-typedef struct ampi_cu_call { /* one call of a backend function */
-    amp_ctx *ctx;
-    ampi_cuda *c;
-    const char *verb; /* for messages */
-    int back;         /* the thread's device before, or -1 */
-} ampi_cu_call;
-
+static ampi_cuda *ampi_cu_self(amp_ctx *ctx) { return (ampi_cuda *)amp_ctx_self(ctx); }
 /* NULL for a context of a different backend: only ours keeps its name in its own state, at this place. */
 static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
     const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
@@ -120,13 +125,20 @@ static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
     return AMP_ERR_CUDA;
 }
 
-static amp_status ampi_cu_fail(const ampi_cu_call *k, const char *call, cudaError_t e) {
-    amp_status s = ampi_cu_kind(e, k->c->stream);
-    k->c->error.code = (int32_t)e;
-    k->c->error.library = AMP_CUDA_RUNTIME;
-    k->c->error.call = call;
-    if (s == AMP_ERR_DEAD) k->c->dead = 1;
-    return amp_fail(k->ctx, s, "%s: %s: %s (%s)", k->verb, call, cudaGetErrorName(e), cudaGetErrorString(e));
+static void ampi_cu_remember(ampi_cuda *c, amp_status s, const char *call, amp_cuda_library library, int code) {
+    c->error.code = code;
+    c->error.library = library;
+    c->error.call = call;
+    if (s == AMP_ERR_DEAD) c->dead = 1;
+}
+static amp_status ampi_cu_fail(ampi_cuda *c, const char *call, cudaError_t e) {
+    amp_status s = ampi_cu_kind(e, c->stream);
+    ampi_cu_remember(c, s, call, AMP_CUDA_RUNTIME, (int)e);
+    return amp_fail(c->ctx, s, "%s: %s (%s)", call, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+/* What a call of the runtime has returned, as a status. */
+static amp_status ampi_cu_did(ampi_cuda *c, const char *call, cudaError_t e) {
+    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(c, call, e);
 }
 
 static const char *ampi_cu_cublas_name(cublasStatus_t e) {
@@ -143,84 +155,79 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
-static amp_status ampi_cu_fail_cublas(const ampi_cu_call *k, const char *call, cublasStatus_t e) {
-    amp_status s = e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
     cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, k->c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    k->c->error.code = (int32_t)e;
-    k->c->error.library = AMP_CUDA_CUBLASLT;
-    k->c->error.call = call;
-    if (s == AMP_ERR_DEAD) k->c->dead = 1;
-    return amp_fail(k->ctx, s, "%s: %s: %s (%d)", k->verb, call, ampi_cu_cublas_name(e), (int)e);
+    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) return AMP_ERR_DEAD;
+    return e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
+}
+static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
+    amp_status s = ampi_cu_cublas_kind(c, e);
+    ampi_cu_remember(c, s, call, AMP_CUDA_CUBLASLT, (int)e);
+    return amp_fail(c->ctx, s, "%s: %s (%d)", call, ampi_cu_cublas_name(e), (int)e);
 }
 
-static amp_status ampi_cu_enter(ampi_cu_call *k, amp_ctx *ctx, const char *verb) {
-    int now = 0;
-    cudaError_t e;
-    k->ctx = ctx;
-    k->c = (ampi_cuda *)amp_ctx_self(ctx);
-    k->verb = verb;
-    k->back = -1;
-    if (k->c->dead)
-        return amp_fail(
-            ctx, AMP_ERR_DEAD, "%s: the device is in a sticky error state since %s failed", verb, k->c->error.call);
-    e = cudaGetDevice(&now);
-    if (e != cudaSuccess) return ampi_cu_fail(k, "cudaGetDevice", e);
-    if (now != k->c->device) {
-        e = cudaSetDevice(k->c->device);
-        k->back = now;
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaSetDevice", e); /* ampi_cu_leave follows here, too */
-    }
+/* Before anything that works on the device: it becomes the thread's, until the verb ends. */
+static amp_status ampi_cu_here(ampi_cuda *c) {
+    if (c->dead)
+        return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
+    if (c->here) return AMP_OK;
+    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back)));
+    c->away = c->back != c->device; /* if the next call fails, ampi_cu_leave follows, too */
+    if (c->away) AMPI_TRY(ampi_cu_did(c, "cudaSetDevice", cudaSetDevice(c->device)));
+    c->here = 1;
     return AMP_OK;
 }
-
-static amp_status ampi_cu_leave(const ampi_cu_call *k, amp_status s) {
-    cudaError_t e = k->back >= 0 ? cudaSetDevice(k->back) : cudaSuccess;
+static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
+    ampi_cuda *c = ampi_cu_self(ctx);
+    cudaError_t e = c->away ? cudaSetDevice(c->back) : cudaSuccess;
+    c->here = c->away = 0;
     if (e == cudaSuccess) return s;
-    if (s == AMP_OK) s = ampi_cu_fail(k, "cudaSetDevice", e);
-    (void)cudaSetDevice(k->back); /* once more: the thread wants its device back */
+    if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
+    (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
     (void)cudaGetLastError();
     return s;
 }
 
-static amp_status ampi_cu_capture(const ampi_cu_call *k, int *capturing) {
+static amp_status ampi_cu_capture(ampi_cuda *c, int *capturing) {
     cudaStreamCaptureStatus st = cudaStreamCaptureStatusNone;
-    cudaError_t e = cudaStreamIsCapturing(k->c->stream, &st);
+    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
+    e = cudaStreamIsCapturing(c->stream, &st);
     if (e == cudaErrorStreamCaptureImplicit) { /* the legacy stream, while a blocking stream is being captured */
         (void)cudaGetLastError();
         e = cudaSuccess;
         st = cudaStreamCaptureStatusActive;
     }
     *capturing = st != cudaStreamCaptureStatusNone;
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamIsCapturing", e);
+    return ampi_cu_did(c, "cudaStreamIsCapturing", e);
 }
 
-static amp_status ampi_cu_wait(const ampi_cu_call *k) {
-    cudaError_t e = cudaStreamSynchronize(k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaStreamSynchronize", e);
+static amp_status ampi_cu_wait(ampi_cuda *c) {
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
 /* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
    ours. */
-static amp_status ampi_cu_launched(const ampi_cu_call *k, const char *call) {
+static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
     cudaError_t e = cudaPeekAtLastError();
     int capturing = 0;
     amp_status s;
-    if (ampi_cu_sticky(e)) return ampi_cu_fail(k, call, e);
-    if (!(k->c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
-    s = ampi_cu_capture(k, &capturing);
-    return s != AMP_OK || capturing ? s : ampi_cu_wait(k);
+    if (ampi_cu_sticky(e)) return ampi_cu_fail(c, call, e);
+    if (!(c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
+    s = ampi_cu_capture(c, &capturing);
+    return s != AMP_OK || capturing ? s : ampi_cu_wait(c);
 }
 
 template <class... P, class... A>
-static amp_status ampi_cu_launch(const ampi_cu_call *k, unsigned grid, void (*kernel)(P...), A... args) {
+static amp_status ampi_cu_launch(ampi_cuda *c, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
-    cudaError_t e;
+    AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
     config.blockDim = dim3(AMP_BLOCK);
-    config.stream = k->c->stream;
-    e = cudaLaunchKernelEx(&config, kernel, args...);
-    return e == cudaSuccess ? ampi_cu_launched(k, "cudaLaunchKernelEx") : ampi_cu_fail(k, "cudaLaunchKernelEx", e);
+    config.stream = c->stream;
+    AMPI_TRY(ampi_cu_did(c, "cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, args...)));
+    return ampi_cu_launched(c, "cudaLaunchKernelEx");
 }
 
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */
@@ -232,39 +239,24 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
    made. */
-#define AMPI_CU_KERNELS(X) \
-    X(ampi_k_cast) \
-    X(ampi_k_finite) \
-    X(ampi_k_histogram) \
-    X(ampi_k_quantize) \
-    X(ampi_k_quantize_turn) \
-    X(ampi_k_inspect) \
-    X(ampi_k_sum_gradients) \
-    X(ampi_k_apply) \
-    X(ampi_k_count_apply) \
-    X(ampi_k_add) \
-    X(ampi_k_clip) \
-    X(ampi_k_bias_grad<0>) \
-    X(ampi_k_bias_grad<1>)
-#define AMPI_CU_ONE(kernel) +1u
-static_assert(2 * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) <= AMPI_CU_RESIDENT, "with updates, also counted");
-#undef AMPI_CU_ONE
-template <class... P> static unsigned ampi_cu_grid_of(const ampi_cuda *c, void (*kernel)(P...), uint64_t work) {
+static unsigned ampi_cu_grid_of(const ampi_cuda *c, const void *kernel, uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
-        if (c->resident[i].kernel == (const void *)kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
+        if (c->resident[i].kernel == kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
     return ampi_cu_grid(c, work);
+}
+/* One of them, on so many units. */
+template <class... P, class... A>
+static amp_status ampi_cu_share(ampi_cuda *c, uint64_t work, void (*kernel)(P...), A... args) {
+    return ampi_cu_launch(c, ampi_cu_grid_of(c, (const void *)kernel, work), kernel, args...);
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
 static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
-    ampi_cu_call k;
     int capturing = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "query");
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing)
-        s = amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_capture(ampi_cu_self(ctx), &capturing));
+    if (!capturing) return AMP_OK;
+    return amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
 }
 
 /* Never 0 in a capture. */
@@ -336,92 +328,49 @@ static void ampi_cu_free_deferred(ampi_cuda *c) {
 }
 
 static amp_status ampi_cu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     const char *call = "";
     int capturing = 0;
     cudaError_t e;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_alloc");
-    *out = NULL;
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
-    if (s == AMP_OK && capturing)
-        s = amp_fail(ctx, AMP_ERR_CAPTURE, "amp_alloc: the context's stream is being captured");
-    if (s == AMP_OK) {
-        ampi_cu_free_deferred(k.c);
-        e = ampi_cu_take(k.c, out, bytes, &call);
-        if (e != cudaSuccess && k.c->allocator.alloc_fn)
-            s = amp_fail(
-                ctx, AMP_ERR_NO_MEMORY, "amp_alloc: the allocator has no %llu bytes", (unsigned long long)bytes);
-        else if (e != cudaSuccess)
-            s = ampi_cu_fail(&k, call, e);
-    }
-    s = ampi_cu_leave(&k, s);
-    if (s != AMP_OK) {
-        ampi_cu_give(k.c, *out, bytes);
-        *out = NULL;
-    }
-    return s;
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    if (capturing) return amp_fail(ctx, AMP_ERR_CAPTURE, "the context's stream is being captured");
+    ampi_cu_free_deferred(c);
+    e = ampi_cu_take(c, out, bytes, &call);
+    if (e == cudaSuccess) return AMP_OK;
+    if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
+    return amp_fail(ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
 }
 
 static void ampi_cu_release(amp_ctx *ctx, void *p, size_t bytes) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     int capturing = 0;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_free");
-    if (s == AMP_OK) s = ampi_cu_capture(&k, &capturing);
+    (void)ampi_cu_capture(c, &capturing);
     if (!capturing) {
-        ampi_cu_free_deferred(k.c);
-        ampi_cu_give(k.c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
-    } else if (k.c->n_deferred < AMPI_CU_DEFERRED) {
-        k.c->deferred[k.c->n_deferred].p = p;
-        k.c->deferred[k.c->n_deferred++].bytes = bytes;
+        ampi_cu_free_deferred(c);
+        ampi_cu_give(c, p, bytes); /* also on a dead device: a lent allocator gets its memory back */
+    } else if (c->n_deferred < AMPI_CU_DEFERRED) {
+        c->deferred[c->n_deferred].p = p;
+        c->deferred[c->n_deferred++].bytes = bytes;
     } else {
-        amp_log_event(ctx, AMP_LOG_WARNING, "amp_free: too much was freed inside a capture: %llu bytes are lost",
-            (unsigned long long)bytes);
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "too much was freed inside a capture: %llu bytes are lost", AMPI_ULL(bytes));
     }
-    (void)ampi_cu_leave(&k, s);
-}
-
-static amp_status ampi_cu_move(const ampi_cu_call *k, void *dst, const void *src, size_t bytes) {
-    cudaError_t e = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemcpyAsync", e);
-}
-
-static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy");
-    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
-    if (s == AMP_OK) s = ampi_cu_wait(&k);
-    return ampi_cu_leave(&k, s);
 }
 
 static amp_status ampi_cu_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_copy_async");
-    if (s == AMP_OK) s = ampi_cu_move(&k, dst, src, bytes);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemcpyAsync", cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, c->stream));
 }
-
-static amp_status ampi_cu_clear(const ampi_cu_call *k, void *dst, size_t bytes) {
-    cudaError_t e = cudaMemsetAsync(dst, 0, bytes, k->c->stream);
-    return e == cudaSuccess ? AMP_OK : ampi_cu_fail(k, "cudaMemsetAsync", e);
+static amp_status ampi_cu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
+    AMPI_TRY(ampi_cu_copy_async(ctx, dst, src, bytes));
+    return ampi_cu_wait(ampi_cu_self(ctx));
 }
 
 static amp_status ampi_cu_zero(amp_ctx *ctx, void *dst, size_t bytes) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_zero");
-    if (s == AMP_OK) s = ampi_cu_clear(&k, dst, bytes);
-    return ampi_cu_leave(&k, s);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    AMPI_TRY(ampi_cu_here(c));
+    return ampi_cu_did(c, "cudaMemsetAsync", cudaMemsetAsync(dst, 0, bytes, c->stream));
 }
-
-static amp_status ampi_cu_sync(amp_ctx *ctx) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_sync");
-    if (s == AMP_OK) s = ampi_cu_wait(&k);
-    return ampi_cu_leave(&k, s);
-}
-
-/* One member of the scratch block to its place in the page-locked mirror, and wait. */
-static amp_status ampi_cu_read_scratch(const ampi_cu_call *k, void *mirror, const void *scratch, size_t bytes) {
-    cudaError_t e = cudaMemcpyAsync(mirror, scratch, bytes, cudaMemcpyDeviceToHost, k->c->stream);
-    return e == cudaSuccess ? ampi_cu_wait(k) : ampi_cu_fail(k, "cudaMemcpyAsync", e);
-}
+static amp_status ampi_cu_sync(amp_ctx *ctx) { return ampi_cu_wait(ampi_cu_self(ctx)); }
 

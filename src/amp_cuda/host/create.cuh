@@ -1,11 +1,9 @@
-/* ---- everything of a context that can fail, in order; what was made is in *c ---- */
+/* ---- everything of a context that can fail, in order; what was made is in *c.
+   tests: tests/cuda_verbs.cpp, tests/test_context.c ---- */
 
 static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, const char *call, cudaError_t e) {
     if (e == cudaSuccess) return AMP_OK;
-    return ampi_cu_refuse_call(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
-}
-static amp_status ampi_cu_attribute(const ampi_cuda *c, const amp_cuda_desc *d, cudaDeviceAttr which, int *out) {
-    return ampi_cu_check(c, d, "cudaDeviceGetAttribute", cudaDeviceGetAttribute(out, which, c->device));
+    return ampi_cu_refuse(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
 }
 static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, const void *kernel) {
     int blocks = 0;
@@ -30,19 +28,14 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
-    int threads = 0, major = 0, minor = 0;
-    amp_status s = ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device));
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMultiProcessorCount, &c->sms);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrMaxThreadsPerMultiProcessor, &threads);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMajor, &major);
-    if (s == AMP_OK) s = ampi_cu_attribute(c, d, cudaDevAttrComputeCapabilityMinor, &minor);
-    if (s == AMP_OK)
-        s = ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device));
-    if (s != AMP_OK) return s;
-    c->blocks_per_sm = threads / AMP_BLOCK > 0 ? threads / AMP_BLOCK : 1;
-    s = ampi_cu_make_resident(c, d);
-    if (s != AMP_OK) return s;
-    c->arch = 10 * major + minor;
+    int blocks;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaSetDevice", cudaSetDevice(c->device)));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device)));
+    blocks = properties.maxThreadsPerMultiProcessor / AMP_BLOCK;
+    c->blocks_per_sm = blocks > 0 ? blocks : 1;
+    AMPI_TRY(ampi_cu_make_resident(c, d));
+    c->sms = properties.multiProcessorCount;
+    c->arch = 10 * properties.major + properties.minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     return AMP_OK;
@@ -51,31 +44,25 @@ static amp_status ampi_cu_make_stream(ampi_cuda *c, const amp_cuda_desc *d) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaStream_t made = NULL;
     cudaError_t e;
-    amp_status s;
     if (c->own_stream) {
-        s = ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-        if (s != AMP_OK) return s;
+        AMPI_TRY(
+            ampi_cu_check(c, d, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking)));
         c->stream = made;
     }
     e = cudaStreamIsCapturing(c->stream, &capture);
     if (e == cudaErrorStreamCaptureImplicit || (e == cudaSuccess && capture != cudaStreamCaptureStatusNone)) {
         (void)cudaGetLastError();
-        return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "amp_cuda_create: desc.stream is being captured");
+        return ampi_cu_refuse(d, AMP_ERR_CAPTURE, "desc.stream is being captured");
     }
     return ampi_cu_check(c, d, "cudaStreamIsCapturing", e);
 }
 static amp_status ampi_cu_make_cublas(ampi_cuda *c, const amp_cuda_desc *d) {
-    amp_status s = AMP_ERR_CUDA;
     cublasStatus_t b;
-    cudaError_t e;
     if (!c->own_cublas) return AMP_OK;
     b = cublasLtCreate(&c->cublas);
     if (b == CUBLAS_STATUS_SUCCESS) return AMP_OK;
     c->cublas = NULL;
-    e = cudaPeekAtLastError();
-    if (b == CUBLAS_STATUS_ALLOC_FAILED) s = AMP_ERR_NO_MEMORY;
-    if (e != cudaSuccess && ampi_cu_kind(e, c->stream) == AMP_ERR_DEAD) s = AMP_ERR_DEAD;
-    return ampi_cu_refuse_call(d, s, "cublasLtCreate", ampi_cu_cublas_name(b));
+    return ampi_cu_refuse(d, ampi_cu_cublas_kind(c, b), "cublasLtCreate", ampi_cu_cublas_name(b));
 }
 static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
     const char *call = "";
@@ -99,27 +86,23 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
     const size_t bytes = sizeof(ampi_cu_scratch);
     const char *call = "";
     void *p = NULL;
-    amp_status s;
     cudaError_t e = ampi_cu_take(c, &p, bytes, &call);
     if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
     c->scratch = (ampi_cu_scratch *)p;
-    s = ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes)));
     c->mirror = (ampi_cu_scratch *)p;
     memset(c->mirror, 0, bytes); /* the ticket starts at 0 */
     c->mirror->scalar[1] = 1.0f;
-    s = ampi_cu_check(
-        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream));
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check(
+        c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
-    amp_status s = ampi_cu_make_device(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_stream(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_cublas(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_workspace(c, d);
-    if (s == AMP_OK) s = ampi_cu_make_scratch(c, d);
-    return s;
+    AMPI_TRY(ampi_cu_make_device(c, d));
+    AMPI_TRY(ampi_cu_make_stream(c, d));
+    AMPI_TRY(ampi_cu_make_cublas(c, d));
+    AMPI_TRY(ampi_cu_make_workspace(c, d));
+    return ampi_cu_make_scratch(c, d);
 }
 
 /* ---- amp_cuda_create: what is wrong with desc, then the parts that cannot fail, then those that can ---- */
@@ -127,17 +110,17 @@ static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
 static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
     const char *wrong = NULL;
     if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
-        wrong = "amp_cuda_create: desc.flags has an unknown bit";
+        wrong = "desc.flags has an unknown bit";
     else if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
-        wrong = "amp_cuda_create: desc.gemm_flags has an unknown bit";
+        wrong = "desc.gemm_flags has an unknown bit";
     else if (!d->allocator.alloc_fn != !d->allocator.free_fn)
-        wrong = "amp_cuda_create: desc.allocator needs both functions or neither";
+        wrong = "desc.allocator needs both functions or neither";
     else if (!d->host.alloc_fn != !d->host.free_fn)
-        wrong = "amp_cuda_create: desc.host needs both functions or neither";
+        wrong = "desc.host needs both functions or neither";
     else if (d->allocator.alloc_fn && (d->flags & AMP_CUDA_POOL))
-        wrong = "amp_cuda_create: desc.allocator and AMP_CUDA_POOL exclude each other";
+        wrong = "desc.allocator and AMP_CUDA_POOL exclude each other";
     else if (d->workspace && d->workspace_bytes < 512u)
-        wrong = "amp_cuda_create: desc.workspace_bytes is less than 512";
+        wrong = "desc.workspace_bytes is less than 512";
     return wrong ? ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, wrong) : AMP_OK;
 }
 /* Which device desc means; *now: the one that the thread uses. */
@@ -152,11 +135,11 @@ static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
     if (e != cudaSuccess || count < 1) {
         const char *why = e == cudaSuccess ? "no device" : cudaGetErrorName(e);
         (void)cudaGetLastError();
-        return ampi_cu_refuse_call(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
+        return ampi_cu_refuse(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
     }
     if (d->device == AMP_NONE) d->device = *now;
     if (d->device < 0 || d->device >= count)
-        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "amp_cuda_create: desc.device: this machine has no such device");
+        return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "desc.device: this machine has no such device");
     return AMP_OK;
 }
 static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
@@ -209,17 +192,17 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
-    s = ampi_cu_check_desc(&d);
-    if (s == AMP_OK) s = ampi_cu_pick_device(&d, &now);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_check_desc(&d));
+    AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);
-    if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
+    if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
         amp_backend table = ampi_cu_table(c);
         table.gemm_flags = d.gemm_flags;
         s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
-        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "amp_cuda_create: no host memory");
+        c->ctx = *out;
+        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);
     return ampi_cu_restore_device(out, &d, now, s);
@@ -238,14 +221,11 @@ extern "C" amp_stream amp_cuda_stream(const amp_ctx *ctx) {
 }
 
 extern "C" amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
+    const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     const ampi_cuda *c = ampi_cu_of(ctx);
     if (!out) return AMP_ERR_INVALID_ARG;
-    out->code = 0;
-    out->library = AMP_CUDA_NO_LIBRARY;
-    out->call = "";
-    if (!c) return AMP_ERR_INVALID_ARG;
-    *out = c->error;
-    return AMP_OK;
+    *out = c ? c->error : none;
+    return c ? AMP_OK : AMP_ERR_INVALID_ARG;
 }
 } /* extern "C++" */
 

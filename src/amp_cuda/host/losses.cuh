@@ -9,32 +9,28 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     return (unsigned)(grid < fit ? grid : fit);
 }
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(k, grid, ampi_k_xent<AMP_##T>, *d, rows);
-static amp_status ampi_cu_xent_launch(ampi_cu_call *k, const amp_xent_job *d, const ampi_k_xent_state *rows) {
-    unsigned grid = ampi_cu_xent_grid(k->c, d);
+    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, rows);
+static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const ampi_k_xent_state *rows) {
+    unsigned grid = ampi_cu_xent_grid(c, d);
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(k, grid, ampi_k_xent<AMP_F32>, *d, rows);
+    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, rows);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_softmax_cross_entropy");
-    ampi_k_xent_state *counted = &k.c->scratch->xent;
+    ampi_cuda *c = ampi_cu_self(ctx);
+    ampi_k_xent_state *counted = &c->scratch->xent;
     const ampi_k_xent_state *rows = counted;
-    if (s == AMP_OK && !d->sum) {
-        s = ampi_cu_clear(&k, counted, sizeof *counted);
-        if (s == AMP_OK)
-            s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(d->rows, AMP_BLOCK)), ampi_k_xent_rows, d->labels,
-                (uint64_t)d->rows, counted);
+    double *sums = c->scratch->losses;
+    uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
+    uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
+    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
+    if (!d->sum) {
+        AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
+        AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
     }
-    if (s == AMP_OK) s = ampi_cu_xent_launch(&k, d, rows);
-    if (s == AMP_OK && d->loss) {
-        uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
-        uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-        double *sums = k.c->scratch->losses;
-        s = ampi_cu_launch(&k, lanes, ampi_k_xent_lanes, *d, sums);
-        if (s == AMP_OK) s = ampi_cu_launch(&k, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
-    }
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_xent_launch(c, d, rows));
+    if (!d->loss) return AMP_OK;
+    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, sums));
+    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */
@@ -48,13 +44,11 @@ static uint64_t ampi_cu_dropout_head(const amp_dropout_job *d, int *wide) {
     return head < d->count ? head : d->count;
 }
 static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
-    ampi_cu_call k;
+    ampi_cuda *c = ampi_cu_self(ctx);
     int wide = 0;
     uint64_t head = ampi_cu_dropout_head(d, &wide), groups = (d->count - head) / 8u;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_dropout");
-    if (s == AMP_OK)
-        s = ampi_cu_launch(&k, ampi_cu_grid(k.c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK)), ampi_k_dropout,
-            *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups, wide);
-    return ampi_cu_leave(&k, s);
+    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK));
+    return ampi_cu_launch(c, grid, ampi_k_dropout, *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p),
+        amp_dropout_factor(d->p), head, groups, wide);
 }
 

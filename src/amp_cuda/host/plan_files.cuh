@@ -1,4 +1,5 @@
-/* ---- plan files: what was found out about products, for the next run on the same kind of device ---- */
+/* ---- plan files: what was found out about products, for the next run on the same kind of device.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_plan_head {
     char magic[8];
@@ -14,7 +15,7 @@ typedef struct ampi_cu_plan_file { /* `count` plans of it are in the file */
 
 static void ampi_cu_plan_describe(const ampi_cuda *c, ampi_cu_plan_head *h) {
     memset(h, 0, sizeof *h);
-    memcpy(h->magic, "AMPPLAN3", 8);
+    memcpy(h->magic, "AMPPLAN4", 8);
     h->library = (uint64_t)cublasLtGetVersion();
     h->plan_bytes = sizeof(ampi_cu_plan);
     snprintf(h->device, sizeof h->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
@@ -28,20 +29,18 @@ static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *f) {
     return ampi_xxh_end(&h);
 }
 static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) {
-    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN3", 8) != 0) return 0;
+    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN4", 8) != 0) return 0;
     if (f->head.count > AMPI_CU_PLANS || f->head.plan_bytes != sizeof *f->plans) return 0;
     if (fread(f->plans, sizeof *f->plans, (size_t)f->head.count, file) != f->head.count || fgetc(file) != EOF) return 0;
     return f->head.sum == ampi_cu_plan_sum(f);
 }
 
-extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
-    static const char where[] = "amp_cuda_plans_save";
+static amp_status ampi_cu_plans_save(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     ampi_cu_plan_file f;
     uint32_t i;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
-    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
     ampi_cu_plan_describe(c, &f.head);
     for (i = 0; i < AMPI_CU_PLANS; i++) { /* the oldest first, as they were made */
         const ampi_cu_plan *p = &c->plans[(c->next_plan + i) % AMPI_CU_PLANS];
@@ -50,8 +49,10 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
         f.plans[f.head.count++].why = NULL;
     }
     f.head.sum = ampi_cu_plan_sum(&f);
-    return amp_write_file(
-        ctx, where, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
+    return amp_write_file(ctx, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
+}
+extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
+    AMP_VERB(ctx, "amp_cuda_plans_save", ampi_cu_plans_save(ctx, path));
 }
 
 static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
@@ -65,32 +66,32 @@ static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
     plan->why = "a plan from a file";
 }
 
-extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
-    static const char where[] = "amp_cuda_plans_load";
+static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
     ampi_cuda *c = ampi_cu_of(ctx) ? (ampi_cuda *)amp_ctx_self(ctx) : NULL;
     ampi_cu_plan_head mine;
     ampi_cu_plan_file f;
     FILE *file;
     uint64_t i;
     int good;
-    if (!ctx) return AMP_ERR_INVALID_ARG;
-    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: ctx is not a CUDA context", where);
-    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "%s: path is NULL", where);
+    if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
+    if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
     file = fopen(path, "rb");
-    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: %s: cannot be opened: %s", where, path, strerror(errno));
+    if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     good = ampi_cu_plan_read(file, &f);
     (void)fclose(file);
-    if (!good)
-        return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s is not a plan file of this version, or damaged", where, path);
+    if (!good) return amp_fail(ctx, AMP_ERR_FORMAT, "%s is not a plan file of this version, or damaged", path);
     ampi_cu_plan_describe(c, &mine);
     if (memcmp(&mine, &f.head, offsetof(ampi_cu_plan_head, count)) != 0)
         return amp_fail(ctx, AMP_ERR_FORMAT,
-            "%s: %s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
+            "%s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
             "differs)",
-            where, path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library),
-            mine.device, AMPI_ULL(mine.sms));
+            path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library), mine.device,
+            AMPI_ULL(mine.sms));
     for (i = 0; i < f.head.count; i++)
         ampi_cu_plan_adopt(c, &f.plans[i]);
     return AMP_OK;
+}
+extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
+    AMP_VERB(ctx, "amp_cuda_plans_load", ampi_cu_plans_load(ctx, path));
 }
 

@@ -1,9 +1,9 @@
-/* ---- plans: how a product is made ---- */
+/* ---- plans: how a product is made, by cuBLASLt or by the plain kernel.
+   tests: tests/cuda_verbs.cpp, tests/test_products.c, tests/test_product_table.c ---- */
 
 static int ampi_cu_f8(amp_dtype t) { return amp_dtype_size(t) == 1u; }
-static int ampi_cu_in_place(const amp_gemm_job *p) {
-    return p->c.data == p->d.data || !p->reads_c;
-} /* C is D, or not read */
+/* C is D, or not read. */
+static int ampi_cu_in_place(const amp_gemm_job *p) { return p->c.data == p->d.data || !p->c.data; }
 static cudaDataType ampi_cu_type(amp_dtype t) {
     switch (t) {
     case AMP_F32: return CUDA_R_32F;
@@ -19,61 +19,46 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
-/* log2 of the alignment of every matrix of a batch, at most 8 (256 bytes); 0 for no operand. */
-static uint8_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
+/* The alignment of every matrix of a batch in bytes, at most 256; 0 for no operand. */
+static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
     uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
-    uint8_t n = 0;
-    if (!x->data) return 0;
-    while (!(bits >> n & 1u))
-        n++;
-    return n;
+    return x->data ? (uint32_t)(bits & (0u - bits)) : 0u;
 }
-static uint8_t ampi_cu_key_type(const amp_array *x) { return (uint8_t)(x->data ? x->dtype : AMP_AUTO); }
 
+/* A key is the product without what its choice does not depend on: of an address its alignment stays, of a pointer to a
+   number that it is there. What amp_gemm_desc may get is in the key by itself. */
+static void ampi_cu_key_operand(amp_array *x, size_t stride, size_t batch) {
+    x->data = (void *)(uintptr_t)ampi_cu_align(x, stride, batch);
+    if (!x->data) x->dtype = AMP_AUTO;
+    x->flags = 0;
+    x->count = 0;
+}
+static uint32_t ampi_cu_key_align(const amp_array *x) { return x->data ? (uint32_t)(uintptr_t)x->data : 1u; }
+static void ampi_cu_key_number(const float **p) { *p = (const float *)(uintptr_t)(*p != NULL); }
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
-    int here = ampi_cu_in_place(p);
-    memset(key, 0, sizeof *key);
-    key->m = p->m;
-    key->n = p->n;
-    key->k = p->k;
-    key->batch = p->batch;
-    key->lda = p->lda;
-    key->ldb = p->ldb;
-    key->ldc = here ? p->ldd : p->ldc;
-    key->ldd = p->ldd;
-    key->stride_a = p->stride_a;
-    key->stride_b = p->stride_b;
-    key->stride_c = here ? p->stride_d : p->stride_c;
-    key->stride_d = p->stride_d;
-    if (p->flags & AMP_GEMM_F16_SUM) { /* they must be halves, then */
-        key->alpha = p->alpha;
-        key->beta = p->beta;
+    const amp_optional any = AMP_ZERO;
+    *key = *p;
+    ampi_cu_key_operand(&key->a, p->stride_a, p->batch);
+    ampi_cu_key_operand(&key->b, p->stride_b, p->batch);
+    ampi_cu_key_operand(&key->c, p->stride_c, p->batch);
+    ampi_cu_key_operand(&key->d, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->bias, 0, 1);
+    ampi_cu_key_operand(&key->aux, p->stride_d, p->batch);
+    ampi_cu_key_operand(&key->dbias, 0, 1);
+    if (ampi_cu_in_place(p)) {
+        key->c.flags = 1;
+        key->ldc = p->ldd;
+        key->stride_c = p->stride_d;
     }
-    key->type_a = (uint8_t)p->a.dtype;
-    key->type_b = (uint8_t)p->b.dtype;
-    key->type_d = (uint8_t)p->d.dtype;
-    key->type_bias = ampi_cu_key_type(&p->bias);
-    key->type_aux = ampi_cu_key_type(&p->aux);
-    key->type_dbias = ampi_cu_key_type(&p->dbias);
-    key->align_a = ampi_cu_align(&p->a, p->stride_a, p->batch);
-    key->align_b = ampi_cu_align(&p->b, p->stride_b, p->batch);
-    key->align_d = ampi_cu_align(&p->d, p->stride_d, p->batch);
-    key->align_c = here ? key->align_d : ampi_cu_align(&p->c, p->stride_c, p->batch);
-    key->align_bias = ampi_cu_align(&p->bias, 0, 1);
-    key->align_aux = ampi_cu_align(&p->aux, p->stride_d, p->batch);
-    key->align_dbias = ampi_cu_align(&p->dbias, 0, 1);
-    key->trans_a = (uint8_t)p->trans_a;
-    key->trans_b = (uint8_t)p->trans_b;
-    key->act = (uint8_t)p->act;
-    key->backward = (uint8_t)p->backward;
-    key->reads_c = (uint8_t)p->reads_c;
-    key->in_place = (uint8_t)here;
-    key->factors = p->alpha_ptr || p->beta_ptr;
-    if (p->scale_a) key->scales |= 1u;
-    if (p->scale_b) key->scales |= 2u;
-    if (p->scale_d) key->scales |= 4u;
-    key->amax = p->amax_d != NULL;
-    key->flags = (uint8_t)p->flags;
+    if (!(p->flags & AMP_GEMM_F16_SUM)) key->alpha = key->beta = any; /* with it they must be halves */
+    key->alpha.given = key->beta.given = 0;
+    if (p->beta_ptr) key->alpha_ptr = p->beta_ptr; /* one of them is as both */
+    key->beta_ptr = NULL;
+    ampi_cu_key_number(&key->alpha_ptr);
+    ampi_cu_key_number(&key->scale_a);
+    ampi_cu_key_number(&key->scale_b);
+    ampi_cu_key_number(&key->scale_d);
+    key->amax_d = (float *)(uintptr_t)(p->amax_d != NULL);
 }
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
@@ -141,7 +126,6 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     size_t a_rows = p->trans_b ? p->k : p->n, a_cols = p->k + p->n - a_rows;
     size_t b_rows = p->trans_a ? p->m : p->k, b_cols = p->m + p->k - b_rows;
     cudaDataType scalars = plan->compute == CUBLAS_COMPUTE_16F ? CUDA_R_16F : CUDA_R_32F;
-    int here = ampi_cu_in_place(p);
     amp_dtype type_c = ampi_cu_f8(p->d.dtype) ? ampi_cu_bias_type(p) : p->d.dtype;
     lt->status = CUBLAS_STATUS_SUCCESS;
     lt->call = "";
@@ -157,7 +141,7 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
     ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
-    if (here)
+    if (ampi_cu_in_place(p))
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
     else
         ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
@@ -171,8 +155,8 @@ static void ampi_cu_lt_prefer(
     uint64_t workspace = c->workspace_bytes;
     uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
                                                        : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t first = 1u << key->align_b, second = 1u << key->align_a, third = 1u << key->align_c,
-             fourth = 1u << key->align_d, i;
+    uint32_t first = ampi_cu_key_align(&key->b), second = ampi_cu_key_align(&key->a);
+    uint32_t third = ampi_cu_key_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_key_align(&key->d), i;
     const struct {
         cublasLtMatmulPreferenceAttributes_t what;
         const void *value;
@@ -213,10 +197,10 @@ static int ampi_cu_lt_search(
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (c->arch < 89) return "the device is older than sm_89";
-    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 4u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 4u ||
-        ampi_cu_align(&p->d, p->stride_d, p->batch) < 4u)
+    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 16u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 16u ||
+        ampi_cu_align(&p->d, p->stride_d, p->batch) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
-    if (ampi_cu_f8(p->d.dtype) && p->reads_c) return "beta is not 0 and d is FP8";
+    if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
     return NULL;
 }
 static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
@@ -303,7 +287,8 @@ static int ampi_cu_is_half(float x) { return amp_f32_from_f16(amp_f16_from_f32(x
 /* Sums in F16 need their factors in F16, on the host. */
 static int ampi_cu_f16_sums(const amp_gemm_job *p) {
     if (!(p->flags & AMP_GEMM_F16_SUM) || p->alpha_ptr || p->beta_ptr) return 0;
-    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha) && ampi_cu_is_half(p->beta);
+    return p->a.dtype == AMP_F16 && p->d.dtype == AMP_F16 && ampi_cu_is_half(p->alpha.value) &&
+        ampi_cu_is_half(p->beta.value);
 }
 static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
     int tf32 = (p->flags & AMP_GEMM_TF32) && p->a.dtype == AMP_F32 && c->arch >= 80;
@@ -396,19 +381,18 @@ static void ampi_cu_tell(const amp_gemm_job *p, const ampi_cu_plan *plan, char *
 }
 
 /* How a product is made, decided once per key. */
-static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     int f8 = ampi_cu_f8(p->a.dtype);
     int plain = !p->k || (p->flags & AMP_GEMM_ORDERED) || (f8 && (p->flags & AMP_GEMM_EMULATE)); /* as was asked */
     char text[448];
-    amp_status s;
     plan->lt = plan->unchecked = 0;
     while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
         ampi_cu_lt lt;
-        ampi_cu_lt_describe(&lt, k->c, p, plan);
-        plan->lt = (uint32_t)ampi_cu_lt_search(k->c, &lt, &plan->key, &result, 1);
-        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+        ampi_cu_lt_describe(&lt, c, p, plan);
+        plan->lt = (uint32_t)ampi_cu_lt_search(c, &lt, &plan->key, &result, 1);
+        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
         if (plan->lt)
             plan->algo = result.algo;
         else if (!it.why)
@@ -417,20 +401,18 @@ static amp_status ampi_cu_plan_make(const ampi_cu_call *k, const amp_gemm_job *p
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && f8 && !plain) {
-        s = ampi_cu_launched(k, "cublasLtMatmulAlgoGetHeuristic"); /* a dead device offers nothing either */
-        if (s != AMP_OK) return s;
-        return amp_fail(k->ctx, AMP_ERR_UNSUPPORTED,
-            "%s: not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", k->verb,
-            plan->why);
+        AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmulAlgoGetHeuristic")); /* a dead device offers nothing either */
+        return amp_fail(c->ctx, AMP_ERR_UNSUPPORTED,
+            "not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", plan->why);
     }
     ampi_cu_tell(p, plan, text, sizeof text);
-    amp_log_event(k->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text);
+    amp_log_event(c->ctx, plan->lt || plain ? AMP_LOG_INFO : AMP_LOG_WARNING, "%s", text + sizeof "amp_gemm: " - 1);
     return AMP_OK;
 }
 
-static amp_status ampi_cu_plain_gemm(const ampi_cu_call *k, const amp_gemm_job *p) {
+static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, tiles), ampi_k_gemm, *p);
+    return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
 /* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
@@ -440,81 +422,71 @@ typedef struct ampi_cu_scalars {
 } ampi_cu_scalars;
 
 static amp_status ampi_cu_scalars_of(
-    const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
-    float *scalar = k->c->scratch->scalar; /* constants 0 and 1, and room for two more */
-    out->alpha = &p->alpha;
-    out->beta = &p->beta;
+    ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, ampi_cu_scalars *out) {
+    float *scalar = c->scratch->scalar; /* constants 0 and 1, and room for two more */
+    float alpha = p->alpha.value, beta = p->beta.value;
+    out->alpha = &p->alpha.value;
+    out->beta = &p->beta.value;
     if (plan->compute == CUBLAS_COMPUTE_16F) {
-        out->half[0] = amp_f16_from_f32(p->alpha);
-        out->half[1] = amp_f16_from_f32(p->beta);
+        out->half[0] = amp_f16_from_f32(alpha);
+        out->half[1] = amp_f16_from_f32(beta);
         out->alpha = &out->half[0];
         out->beta = &out->half[1];
     }
     if (!p->alpha_ptr && !p->beta_ptr) return AMP_OK;
-    if (p->alpha != 1.0f || (p->reads_c && p->beta != 1.0f)) {
+    if (alpha != 1.0f || (p->c.data && beta != 1.0f)) {
         out->alpha = &scalar[2];
         out->beta = &scalar[3];
-        return ampi_cu_launch(k, 1, ampi_k_scalars, scalar + 2, p->alpha, p->alpha_ptr, p->beta, p->beta_ptr);
+        return ampi_cu_launch(c, 1, ampi_k_scalars, scalar + 2, alpha, p->alpha_ptr, beta, p->beta_ptr);
     }
     out->alpha = p->alpha_ptr ? p->alpha_ptr : &scalar[1];
-    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->reads_c];
+    out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
 /* The bias in the dtype that cuBLASLt wants. */
-static amp_status ampi_cu_convert_bias(const ampi_cu_call *k, const amp_gemm_job *p) {
-    ampi_k_cast_args a;
-    memset(&a, 0, sizeof a);
-    a.dst = k->c->bias;
-    a.src = p->bias.data;
-    a.dst_type = ampi_cu_bias_type(p);
-    a.src_type = p->bias.dtype;
-    a.n = p->n;
-    ampi_cu_body(a.dst, a.dst_type, a.src, a.src_type, a.n, &a.head, &a.groups);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(a.groups ? a.groups : a.n, AMP_BLOCK)), ampi_k_cast, a);
+static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
+    const amp_cast_desc nearest = AMP_ZERO;
+    return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
-static amp_status ampi_cu_run_lt(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
+static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
     const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    amp_status s;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
-    s = ampi_cu_scalars_of(k, p, plan, &factors);
-    if (s == AMP_OK && plan->convert) s = ampi_cu_convert_bias(k, p);
-    if (s != AMP_OK) return s;
-    if (ampi_cu_f8(p->d.dtype)) read = k->c->workspace; /* a C of a different dtype cannot be D; it is not read */
-    e = cublasLtMatmul(k->c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
-        &lt.c, p->d.data, &lt.d, &plan->algo, k->c->workspace, k->c->workspace_bytes, k->c->stream);
+    ampi_cu_lt_describe(&lt, c, p, plan);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
+    if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));
+    if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
+    e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
+        &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
     *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
     if (*refused) return AMP_OK;
-    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, "cublasLtMatmul", e);
-    s = ampi_cu_launched(k, "cublasLtMatmul");
-    if (s == AMP_OK && plan->after)
-        s = ampi_cu_epilogue(k, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-    return s;
+    if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, "cublasLtMatmul", e);
+    AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmul"));
+    if (!plan->after) return AMP_OK;
+    return ampi_cu_epilogue(c, p, p->bias.data != NULL && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
 }
 
-static amp_status ampi_cu_run(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_run(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int refused = 0;
-    amp_status s = p->amax_d ? ampi_cu_clear(k, p->amax_d, sizeof *p->amax_d) : AMP_OK;
-    if (s == AMP_OK && plan->lt) s = ampi_cu_run_lt(k, p, plan, &refused);
+    if (p->amax_d) AMPI_TRY(ampi_cu_zero(c->ctx, p->amax_d, sizeof *p->amax_d));
+    if (plan->lt) AMPI_TRY(ampi_cu_run_lt(c, p, plan, &refused));
     if (refused) { /* not again */
         plan->lt = plan->after = plan->convert = 0;
         plan->why = "cublasLtMatmul refused what the heuristic had offered";
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: %s; the plain kernel takes over", k->verb, plan->why);
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "%s; the plain kernel takes over", plan->why);
     }
-    if (s == AMP_OK && !plan->lt) s = ampi_cu_plain_gemm(k, p);
-    if (s == AMP_OK) s = ampi_cu_column_sums(k, p, plan);
-    return s;
+    if (!plan->lt) AMPI_TRY(ampi_cu_plain_gemm(c, p));
+    return ampi_cu_column_sums(c, p, plan);
 }
 
 /* A plan from a file is checked before its first use: it must still be a way of this product, and cuBLASLt must still
    take its algorithm, within our workspace. */
-static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     cublasLtMatmulHeuristicResult_t result;
-    ampi_cu_ways it = {k->c, p, 0, NULL};
+    ampi_cu_ways it = {c, p, 0, NULL};
     ampi_cu_plan now;
     ampi_cu_lt lt;
     cublasStatus_t e;
@@ -525,12 +497,12 @@ static int ampi_cu_plan_valid(const ampi_cu_call *k, const amp_gemm_job *p, cons
         same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
             now.compute == plan->compute;
     if (!same) return 0;
-    ampi_cu_lt_describe(&lt, k->c, p, plan);
+    ampi_cu_lt_describe(&lt, c, p, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return 0;
     memset(&result, 0, sizeof result);
-    e = cublasLtMatmulAlgoCheck(k->c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
+    e = cublasLtMatmulAlgoCheck(c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &plan->algo, &result);
     if (e != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) return 0;
-    return result.workspaceSize <= k->c->workspace_bytes;
+    return result.workspaceSize <= c->workspace_bytes;
 }
 
 static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
@@ -539,28 +511,28 @@ static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /
         if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
     return NULL;
 }
-static amp_status ampi_cu_plan_for(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan **out) {
+static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
     ampi_cu_key key;
     ampi_cu_plan *plan;
     amp_status s;
+    AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
-    *out = plan = ampi_cu_plan_find(k->c, &key);
+    *out = plan = ampi_cu_plan_find(c, &key);
     if (plan && plan->unchecked) {
         plan->unchecked = 0;
-        if (ampi_cu_plan_valid(k, p, plan)) return AMP_OK;
-        amp_log_event(k->ctx, AMP_LOG_WARNING, "%s: a plan from a file is not valid here; made anew", k->verb);
-        s = ampi_cu_plan_make(k, p, plan);
+        if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;
+        amp_log_event(c->ctx, AMP_LOG_WARNING, "a plan from a file is not valid here; made anew");
+        s = ampi_cu_plan_make(c, p, plan);
         if (s != AMP_OK) plan->used = 0;
         return s;
     }
     if (plan) return AMP_OK;
-    *out = plan = &k->c->plans[k->c->next_plan]; /* the oldest makes room */
+    *out = plan = &c->plans[c->next_plan]; /* the oldest makes room */
     plan->used = 0;
     plan->key = key;
-    s = ampi_cu_plan_make(k, p, plan);
-    if (s != AMP_OK) return s;
+    AMPI_TRY(ampi_cu_plan_make(c, p, plan));
     plan->used = 1;
-    k->c->next_plan = (k->c->next_plan + 1u) % AMPI_CU_PLANS;
+    c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
     return AMP_OK;
 }
 

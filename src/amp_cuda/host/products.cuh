@@ -1,24 +1,18 @@
 /* ==== >>cuda-products ================================================================================================
    tests: tests/test_products.c, tests/test_product_table.c */
 
-/* Is every multiple of `step` elements aligned for 8 at a time? */
-static int ampi_cu_wide(const amp_array *x, size_t step) {
-    uintptr_t bytes = amp_dtype_size(x->dtype) == 1u ? 8u : 16u;
-    if (!x->data) return 1;
-    return (uintptr_t)x->data % bytes == 0 && step % 8u == 0;
-}
-static amp_status ampi_cu_epilogue(const ampi_cu_call *k, const amp_gemm_job *p, int add_bias) {
+static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_bias) {
     size_t step = p->ldd; /* bits of every distance between rows */
     int wide;
     if (p->batch > 1u) step |= p->stride_d;
     if (p->m == 1u && p->batch == 1u) step = 0;
     wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
-    return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
+    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
         ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
 /* Only the activation: the epilogue of a product that is there already. */
-static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     amp_gemm_job p;
     memset(&p, 0, sizeof p);
     p.m = p.batch = 1;
@@ -27,49 +21,40 @@ static amp_status ampi_cu_act_grad(const ampi_cu_call *k, const amp_bias_grad_jo
     p.aux = j->saved;
     p.act = j->act;
     p.backward = 1;
-    return ampi_cu_epilogue(k, &p, 0);
+    return ampi_cu_epilogue(c, &p, 0);
 }
-static amp_status ampi_cu_bias_launch(const ampi_cu_call *k, const ampi_k_bias_args *a) {
+static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
-    if (a->alike && !a->wide)
-        return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<1>, blocks), ampi_k_bias_grad<1>, *a);
-    return ampi_cu_launch(k, ampi_cu_grid_of(k->c, ampi_k_bias_grad<0>, blocks), ampi_k_bias_grad<0>, *a);
+    if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
+    return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
 }
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
-static amp_status ampi_cu_bias(const ampi_cu_call *k, const amp_bias_grad_job *j) {
+static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
+    ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_bias_args a;
     uint64_t room;
-    amp_status s = AMP_OK;
-    if (!j->dbias.data) return ampi_cu_act_grad(k, j);
+    if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     memset(&a, 0, sizeof a);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
-    a.partial = a.parts > 1u ? (float *)k->c->workspace : NULL;
-    room = a.partial ? k->c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
+    a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
+    room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
     if (room == 0) {
-        if (j->act != AMP_ACT_NONE) s = ampi_cu_act_grad(k, j);
-        if (s != AMP_OK) return s;
-        return ampi_cu_launch(k, ampi_cu_grid(k->c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
+        if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
+        return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
-    for (a.from = 0; a.from < j->cols && s == AMP_OK; a.from += a.columns) {
+    for (a.from = 0; a.from < j->cols; a.from += a.columns) {
         a.columns = j->cols - a.from < room ? j->cols - a.from : room;
         a.work = a.parts * ampi_cu_parts(a.columns, AMPI_K_STRIPE);
-        s = ampi_cu_bias_launch(k, &a);
-        if (s == AMP_OK && a.partial)
-            s = ampi_cu_launch(k, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a);
+        AMPI_TRY(ampi_cu_bias_launch(c, &a));
+        if (a.partial) AMPI_TRY(ampi_cu_launch(c, (unsigned)ampi_cu_parts(a.columns, AMPI_TEAM), ampi_k_columns, a));
     }
-    return s;
-}
-static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
-    ampi_cu_call k;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_linear_backward");
-    if (s == AMP_OK) s = ampi_cu_bias(&k, job);
-    return ampi_cu_leave(&k, s);
+    return AMP_OK;
 }
 /* The column sums of a product's d, where its plan did not make them. */
-static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job *p, const ampi_cu_plan *plan) {
+static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
     amp_bias_grad_job j;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     memset(&j, 0, sizeof j);
@@ -77,6 +62,6 @@ static amp_status ampi_cu_column_sums(const ampi_cu_call *k, const amp_gemm_job 
     j.rows = p->m;
     j.cols = p->n;
     j.dbias = p->dbias;
-    return ampi_cu_bias(k, &j);
+    return ampi_cu_bias_grad(c->ctx, &j);
 }
 

@@ -33,55 +33,30 @@ static void ampi_cu_drop(ampi_cuda *c) {
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
-/* By name, in the order of amp_backend; the same order as ampi_cpu_table. */
 static amp_backend ampi_cu_table(const ampi_cuda *c) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
     b.aligned = 1;
     b.name = c->name;
-    b.destroy = ampi_cu_destroy;
-    b.alloc = ampi_cu_alloc;
-    b.release = ampi_cu_release;
-    b.copy = ampi_cu_copy;
+#define AMP_X(entry) b.entry = ampi_cu_##entry;
+    AMPI_ENTRIES(AMP_X)
+#undef AMP_X
+    b.leave = ampi_cu_leave;
     b.copy_async = ampi_cu_copy_async;
-    b.zero = ampi_cu_zero;
-    b.sync = ampi_cu_sync;
     b.may_wait = ampi_cu_may_wait;
-    b.cast = ampi_cu_cast;
-    b.finite = ampi_cu_finite;
-    b.histogram = ampi_cu_histogram;
-    b.sum_gradients = ampi_cu_sum_gradients;
-    b.conclude = ampi_cu_conclude;
-    b.inspect = ampi_cu_inspect;
-    b.update = ampi_cu_update;
-    b.apply = ampi_cu_apply;
-    b.add = ampi_cu_add;
     b.mirror_create = ampi_cu_mirror_create;
     b.mirror_destroy = ampi_cu_mirror_destroy;
-    b.poll = ampi_cu_poll;
-    b.set_record = ampi_cu_set_record;
-    b.clip = ampi_cu_clip;
-    b.next_scale = ampi_cu_next_scale;
-    b.gemm = ampi_cu_gemm;
-    b.gemm_explain = ampi_cu_gemm_explain;
     b.gemm_tune = ampi_cu_gemm_tune;
-    b.bias_grad = ampi_cu_bias_grad;
-    b.xent = ampi_cu_xent;
     b.capture_id = ampi_cu_capture_id;
-    b.dropout = ampi_cu_dropout;
-    b.quantize = ampi_cu_quantize;
     return b;
 }
 
 /* Before a context exists, a failure can only go to the logger. */
-static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *text) {
+static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
+    char text[160];
+    snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
     if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
-}
-static amp_status ampi_cu_refuse_call(const amp_cuda_desc *d, amp_status s, const char *call, const char *name) {
-    char text[160];
-    snprintf(text, sizeof text, "amp_cuda_create: %s: %s", call, name);
-    return ampi_cu_refuse(d, s, text);
 }
 

@@ -1,4 +1,5 @@
-/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own ---- */
+/* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own.
+   tests: tests/cuda_verbs.cpp ---- */
 
 typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
@@ -10,7 +11,7 @@ typedef struct ampi_cu_tuning {
     uint32_t tried;
 } ampi_cu_tuning;
 
-static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_tuning *t) {
+static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
     size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
     const char *call = "";
     cudaError_t e;
@@ -21,30 +22,28 @@ static amp_status ampi_cu_tune_begin(const ampi_cu_call *k, const amp_gemm_job *
     if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
-        e = t->bytes[i] ? ampi_cu_take(k->c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
+        e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
         if (e == cudaSuccess) continue;
-        if (!k->c->allocator.alloc_fn) return ampi_cu_fail(k, call, e);
-        return amp_fail(k->ctx, AMP_ERR_NO_MEMORY, "%s: the allocator has no %llu bytes for an output", k->verb,
-            AMPI_ULL(t->bytes[i]));
+        if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
+        return amp_fail(
+            c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
-    for (i = 0; i < 2u; i++) {
-        e = cudaEventCreate(&t->event[i]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventCreate", e);
-    }
+    for (i = 0; i < 2u; i++)
+        AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
     t->p.d.data = t->own[0];
     if (t->own[1]) t->p.aux.data = t->own[1];
     if (t->own[2]) t->p.dbias.data = t->own[2];
     if (t->own[3]) t->p.amax_d = (float *)t->own[3];
-    if (!p->reads_c || !ampi_cu_in_place(p)) return AMP_OK;
+    if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_clear(k, t->p.d.data, t->bytes[0]);
+    return ampi_cu_zero(c->ctx, t->p.d.data, t->bytes[0]);
 }
-static void ampi_cu_tune_end(const ampi_cu_call *k, const ampi_cu_tuning *t) {
+static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
     for (i = 0; i < 2u; i++)
         if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
     for (i = 0; i < 4u; i++)
-        ampi_cu_give(k->c, t->own[i], t->bytes[i]);
+        ampi_cu_give(c, t->own[i], t->bytes[i]);
 }
 
 static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
@@ -59,43 +58,37 @@ static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
     return t[AMPI_CU_ROUNDS / 2u];
 }
 /* The median time of a plan, in ms; < 0 if it does not run. */
-static amp_status ampi_cu_time(
-    const ampi_cu_call *k, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const ampi_cu_plan *plan, float *ms) {
+    const cudaEvent_t begin = tuning->event[0], end = tuning->event[1];
     float t[AMPI_CU_ROUNDS];
     uint32_t i;
     *ms = -1.0f;
     for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
         int refused = 0;
         amp_status s;
-        cudaError_t e = cudaEventRecord(tuning->event[0], k->c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
-        s = ampi_cu_run_lt(k, &tuning->p, plan, &refused);
-        if (s == AMP_OK && !refused) s = ampi_cu_column_sums(k, &tuning->p, plan);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(begin, c->stream)));
+        s = ampi_cu_run_lt(c, &tuning->p, plan, &refused);
+        if (s == AMP_OK && !refused) s = ampi_cu_column_sums(c, &tuning->p, plan);
         if (s != AMP_OK || refused) return s;
-        e = cudaEventRecord(tuning->event[1], k->c->stream);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventRecord", e);
-        e = cudaEventSynchronize(tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventSynchronize", e);
-        if (i) e = cudaEventElapsedTime(&t[i - 1u], tuning->event[0], tuning->event[1]);
-        if (e != cudaSuccess) return ampi_cu_fail(k, "cudaEventElapsedTime", e);
+        AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(end, c->stream)));
+        AMPI_TRY(ampi_cu_did(c, "cudaEventSynchronize", cudaEventSynchronize(end)));
+        if (i) AMPI_TRY(ampi_cu_did(c, "cudaEventElapsedTime", cudaEventElapsedTime(&t[i - 1u], begin, end)));
     }
     *ms = ampi_cu_median(t);
     return AMP_OK;
 }
 /* Every algorithm of one way; `now` comes with the key and the way. */
-static amp_status ampi_cu_tune_way(const ampi_cu_call *k, ampi_cu_tuning *t, ampi_cu_plan *now) {
+static amp_status ampi_cu_tune_way(ampi_cuda *c, ampi_cu_tuning *t, ampi_cu_plan *now) {
     cublasLtMatmulHeuristicResult_t results[AMPI_CU_TRIES];
     ampi_cu_lt lt;
     float ms;
     int n, i;
-    ampi_cu_lt_describe(&lt, k->c, &t->p, now);
-    n = ampi_cu_lt_search(k->c, &lt, &now->key, results, AMPI_CU_TRIES);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(k, lt.call, lt.status);
+    ampi_cu_lt_describe(&lt, c, &t->p, now);
+    n = ampi_cu_lt_search(c, &lt, &now->key, results, AMPI_CU_TRIES);
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
     for (i = 0; i < n; i++) {
-        amp_status s;
         now->algo = results[i].algo;
-        s = ampi_cu_time(k, t, now, &ms);
-        if (s != AMP_OK) return s;
+        AMPI_TRY(ampi_cu_time(c, t, now, &ms));
         if (ms < 0.0f) continue;
         if (t->tried == 0) t->first = ms;
         if (t->tried++ == 0 || ms < t->least) {
@@ -105,51 +98,42 @@ static amp_status ampi_cu_tune_way(const ampi_cu_call *k, ampi_cu_tuning *t, amp
     }
     return AMP_OK;
 }
-static amp_status ampi_cu_tune(const ampi_cu_call *k, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     ampi_cu_tuning t;
     ampi_cu_plan now = *plan;
-    ampi_cu_ways it = {k->c, &t.p, 0, NULL};
+    ampi_cu_ways it = {c, &t.p, 0, NULL};
     int capturing = 0;
     amp_status s;
     if (!plan->lt) return AMP_OK; /* there is one plain kernel */
-    s = ampi_cu_capture(k, &capturing);
-    if (s != AMP_OK) return s;
-    if (capturing) return amp_fail(k->ctx, AMP_ERR_CAPTURE, "%s: the context's stream is being captured", k->verb);
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    if (capturing) return amp_fail(c->ctx, AMP_ERR_CAPTURE, "the context's stream is being captured");
     memset(&t, 0, sizeof t);
-    s = ampi_cu_tune_begin(k, p, &t);
+    s = ampi_cu_tune_begin(c, p, &t);
     while (s == AMP_OK && ampi_cu_next_candidate(&it, &now))
-        s = ampi_cu_tune_way(k, &t, &now);
-    if (s == AMP_OK) s = ampi_cu_wait(k);
-    ampi_cu_tune_end(k, &t);
+        s = ampi_cu_tune_way(c, &t, &now);
+    if (s == AMP_OK) s = ampi_cu_wait(c);
+    ampi_cu_tune_end(c, &t);
     if (s != AMP_OK || !t.tried) return s;
     *plan = t.best;
-    amp_log_event(k->ctx, AMP_LOG_INFO, "%s: %.4f ms, the first of %u candidates %.4f ms", k->verb, (double)t.least,
+    amp_log_event(c->ctx, AMP_LOG_INFO, "%.4f ms, the first of %u candidates %.4f ms", (double)t.least,
         (unsigned)t.tried, (double)t.first);
     return AMP_OK;
 }
 
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK) s = ampi_cu_run(&k, job, plan);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
 static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, "amp_gemm_tune");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK) s = ampi_cu_tune(&k, job, plan);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    return ampi_cu_tune(ampi_cu_self(ctx), job, plan);
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
-    ampi_cu_call k;
     ampi_cu_plan *plan = NULL;
-    amp_status s = ampi_cu_enter(&k, ctx, text ? "amp_gemm_explain" : "amp_gemm");
-    if (s == AMP_OK) s = ampi_cu_plan_for(&k, job, &plan);
-    if (s == AMP_OK && text) ampi_cu_tell(job, plan, text, bytes);
-    return ampi_cu_leave(&k, s);
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
+    if (text) ampi_cu_tell(job, plan, text, bytes);
+    return AMP_OK;
 }
 

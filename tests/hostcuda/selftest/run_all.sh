@@ -43,6 +43,19 @@ own=$* fewer=
 [ "$mode" = full ] || own=plain fewer=1
 take "programs of others" env HCU_LIBS="$build" OWN_FEWER=$fewer "$here/run_own.sh" $own
 
+# the corpus, each kind of bug, and the list of what runs: a few with one tool, or all
+if [ "$mode" = full ]; then
+    for v in "$@"; do
+        take "corpus $v" env HCU_LIBS="$build" NVCC="$([ "$v" = plain ] && echo "$nvcc")" "$here/../corpus/run.sh" "$v"
+        take "kinds of bugs $v" env HCU_LIBS="$build" "$here/../bugs/run.sh" "$v"
+    done
+    if command -v python3 >/dev/null && case " $* " in *" plain "*) ;; *) false ;; esac; then
+        take "features" python3 "$here/../features.py" check "${CUDA_HOME:-/usr/local/cuda}" "$build/libhostcuda-plain.a" "$here/../features.txt"
+    fi
+else
+    take "corpus" env HCU_LIBS="$build" NAMES="${CORPUS_THIN:-quicksort rdc half2 texture}" "$here/../corpus/run.sh" plain
+fi
+
 columns="$*"
 plain=$(case " $* " in *" plain "*) echo yes ;; esac)
 if [ -n "$nvcc" ]; then

@@ -1,7 +1,7 @@
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
-   apart ---- */
+   apart.   tests: tests/test_products.c ---- */
 #define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;

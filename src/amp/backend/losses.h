@@ -1,0 +1,53 @@
+/* ---- cross-entropy: what every backend does with the logits of a row, and the factors of loss and gradients ----
+   tests: tests/test_products.c */
+
+/* One row of cross-entropy, in this order on every backend, with t(x, max) = 2^24 e^(x - max) of ampi_scalar_exp_term:
+     max  = largest logit that is not NaN, at least AMP_XENT_LEAST;  mean = (sum of x) / classes when smoothing
+     sum  = sum of t(x, max) as float, by the rule of sums but for this: a part adds up t(x, its own largest), so that
+            it is read once; with the largest of its chunk and those before it, that sum is multiplied by e^(old - new)
+            in double, and so is what the lanes of an array have added up before
+     loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
+     dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
+            at the label ((t / sum - (1-s)) - s / classes) * factor */
+#define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */
+AMP_INLINE float amp_xent_term(float x, float max) { return ampi_scalar_exp_term(amp_sub(x, max)); }
+AMP_INLINE double amp_xent_rescaled(double sum, float max, float larger) {
+    return amp_dmul(sum, amp_dmul(amp_widen(amp_xent_term(max, larger)), 1.0 / 16777216.0));
+}
+AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, float mean, float sum) {
+    float log_sum = amp_log(amp_mul(sum, 5.9604644775390625e-8f));
+    float loss = amp_add(amp_sub(max, target), log_sum);
+    if (!ampi_nonzero(smoothing)) return loss;
+    loss = amp_mul(amp_sub(1.0f, smoothing), loss);
+    return amp_add(loss, amp_mul(smoothing, amp_add(amp_sub(max, mean), log_sum)));
+}
+/* What the gradients of a row need. */
+typedef struct amp_xent_row {
+    float max, sum, target;    /* target: the logit at the label */
+    float by, less;            /* for all but the label: fma(t, by, -less) */
+    float keep, share, factor; /* for the label */
+} amp_xent_row;
+/* From max, sum and target to all of it. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
+    r->keep = amp_sub(1.0f, j->smoothing);
+    r->share = amp_div(j->smoothing, (float)j->classes);
+    r->factor = factor;
+    r->by = amp_mul(factor, amp_div(1.0f, r->sum));
+    r->less = amp_mul(factor, r->share);
+}
+AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
+    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
+    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+}
+AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
+    return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
+}
+/* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
+AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
+    return j->sum || counted == 0 ? 1.0 : amp_ddiv(1.0, (double)counted);
+}
+AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
+    float scale = j->scaler ? j->scaler->scale : 1.0f;
+    return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
+}
+

@@ -1,0 +1,214 @@
+/* ==== >>front-door ===============================================================================================
+   The door of every verb: one thread at a time, the floating-point environment, sentences that begin with the verb's
+   name; and the checks that make them.   tests: tests/test_context.c, tests/test_threads.c, tests/test_modes.c; and
+   tests/called.h */
+
+/* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_FPU_WORD
+typedef uint32_t ampi_fpu;
+static ampi_fpu ampi_fpu_read(void) {
+    uint32_t x = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(x));
+    return x;
+}
+static void ampi_fpu_write(ampi_fpu x) { __asm__ volatile("ldmxcsr %0" : : "m"(x) : "memory"); }
+static ampi_fpu ampi_fpu_enter(void) {
+    ampi_fpu old = ampi_fpu_read();
+    if ((old & 0xffc0u) != 0x1f80u) ampi_fpu_write(0x1f80u);
+    return old;
+} /* writing is slow */
+static void ampi_fpu_leave(ampi_fpu old) {
+    if (ampi_fpu_read() != old) ampi_fpu_write(old);
+}
+#endif
+#if defined(__aarch64__) && defined(__GNUC__)
+#  define AMPI_FPU_WORD
+typedef uint64_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    uint64_t old;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0) : "memory");
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
+#endif
+#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
+typedef fenv_t ampi_fpu;
+static ampi_fpu ampi_fpu_enter(void) {
+    fenv_t old;
+    (void)fegetenv(&old);
+    (void)fesetenv(FE_DFL_ENV);
+    return old;
+}
+static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
+#endif
+
+typedef struct ampi_block {
+    void *ptr;
+    size_t bytes, row;
+} ampi_block;
+typedef struct ampi_scope ampi_scope;
+
+struct amp_ctx {
+    const amp_backend *b; /* &table */
+    amp_backend table;
+    void *self;
+    amp_allocator host;
+    amp_logger log;
+    ampi_block *blocks; /* context memory given out */
+    size_t n_blocks, cap_blocks;
+    amp_ledger_row *rows; /* row 0: total */
+    size_t n_rows, cap_rows;
+    uint64_t serial;  /* numbers the iterations of all scalers of this context */
+    uint64_t weights; /* counts changes of weights */
+    amp_params *sets; /* committed ones */
+    amp_scaler *scalers;
+    amp_fp8 *fp8s;
+    ampi_scope *scope;   /* autocast: NULL before the first begin */
+    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
+    const char *knocked; /* the same, until the log has it */
+    const char *verb;    /* that runs: its name up to the colon; NULL: none */
+    const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
+    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    char error[320];
+};
+
+/* ---- one thread at a time: a verb takes the context and gives it back; whoever comes meanwhile is refused and touches
+   nothing but the two words that say so. Where the compiler has no atomics nobody is refused. ---- */
+#if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
+static int ampi_take(amp_ctx *ctx) { /* 0: a different thread is inside */
+    uint32_t unused = 0;
+    return __atomic_compare_exchange_n(&ctx->in_use, &unused, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
+    __atomic_store_n(&ctx->refused, sentence, __ATOMIC_RELEASE);
+    __atomic_store_n(&ctx->knocked, sentence, __ATOMIC_RELEASE);
+    return AMP_ERR_BUSY;
+}
+static const char *ampi_refusal(const amp_ctx *ctx) { return __atomic_load_n(&ctx->refused, __ATOMIC_ACQUIRE); }
+static void ampi_forget_refusal(amp_ctx *ctx) { __atomic_store_n(&ctx->refused, (const char *)NULL, __ATOMIC_RELAXED); }
+static void ampi_give(amp_ctx *ctx) {
+    const char *knocked = __atomic_load_n(&ctx->knocked, __ATOMIC_ACQUIRE);
+    if (knocked) { /* the log is written by the thread that has the context */
+        __atomic_store_n(&ctx->knocked, (const char *)NULL, __ATOMIC_RELAXED);
+        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+    }
+    __atomic_store_n(&ctx->in_use, 0u, __ATOMIC_RELEASE);
+}
+#else
+static int ampi_take(amp_ctx *ctx) { return ctx != NULL; }
+static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
+    ctx->refused = sentence;
+    return AMP_ERR_BUSY;
+}
+static const char *ampi_refusal(const amp_ctx *ctx) { return ctx->refused; }
+static void ampi_forget_refusal(amp_ctx *ctx) { ctx->refused = NULL; }
+static void ampi_give(amp_ctx *ctx) { (void)ctx; }
+#endif
+
+/* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
+   must not stay if that fails. */
+static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
+    return ctx->b->leave ? ctx->b->leave(ctx, status) : status;
+}
+AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
+    if (!ctx) return AMP_ERR_INVALID_ARG;
+    if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
+    ctx->fpu = ampi_fpu_enter();
+    ctx->verb = verb;
+    return AMP_OK;
+}
+AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    status = ampi_settle(ctx, status);
+    ctx->verb = NULL;
+    ampi_fpu_leave(ctx->fpu);
+    ampi_give(ctx);
+    return status;
+}
+/* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
+#define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
+#define AMPI_VERB_OF(object, name, arguments) AMPI_VERB(AMPI_CTX(object), name, arguments)
+#define AMPI_CTX(object)                      ((object) ? (object)->ctx : NULL)
+/* The same for what returns nothing: it does nothing when it is refused. */
+#define AMPI_VOID_VERB(ctx, name, arguments) \
+    do { \
+        amp_ctx *in_ = (ctx); \
+        if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
+        ampi_do_##name arguments; \
+        (void)amp_verb_end(in_, AMP_OK); \
+    } while (0)
+
+/* ---- sentences ---- */
+
+#if defined(__GNUC__) || defined(__clang__)
+__attribute__((format(printf, 3, 0)))
+#endif
+static void ampi_message(char *to, size_t n, const char *format, va_list va) {
+    if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
+}
+/* "VERB: ", in front of every sentence; returns its length. */
+static size_t ampi_name_verb(const amp_ctx *ctx, char *to, size_t bytes) {
+    to[0] = 0;
+    if (ctx->verb)
+        snprintf(to, bytes, "%.*s: %s", (int)strcspn(ctx->verb, ":"), ctx->verb, ctx->inside ? ctx->inside : "");
+    return strlen(to);
+}
+
+AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...) {
+    size_t n = ampi_name_verb(ctx, ctx->error, sizeof ctx->error);
+    va_list va;
+    va_start(va, format);
+    ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
+    va_end(va);
+    if (ampi_refusal(ctx)) ampi_forget_refusal(ctx);
+    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    return status;
+}
+AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
+    char text[320];
+    size_t n;
+    va_list va;
+    if (!ctx->log.fn) return;
+    n = ampi_name_verb(ctx, text, sizeof text);
+    va_start(va, format);
+    ampi_message(text + n, sizeof text - n, format, va);
+    va_end(va);
+    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
+}
+
+/* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
+   others here, want the context in a variable `ctx`. */
+#define AMPI_REQUIRE(condition, status, ...) \
+    do { \
+        if (!(condition)) return amp_fail(ctx, status, __VA_ARGS__); \
+    } while (0)
+#define AMPI_INVALID(...)          amp_fail(ctx, AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#define AMPI_CHECK(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_INVALID_ARG, __VA_ARGS__)
+#define AMPI_STAGE(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_STAGE, __VA_ARGS__)
+#define AMPI_MEMORY(pointer)       AMPI_REQUIRE(pointer, AMP_ERR_NO_MEMORY, "no host memory")
+/* what a backend may leave out of its table */
+#define AMPI_HAS(entry) AMPI_REQUIRE(ctx->b->entry, AMP_ERR_UNSUPPORTED, "backend %s has no %s", ctx->b->name, #entry)
+/* first lines of a verb with a desc */
+#define AMPI_CHECK_DESC(d) \
+    do { \
+        AMPI_CHECK(d, "desc is NULL"); \
+        AMPI_REQUIRE( \
+            !(d)->_begin && !(d)->_end, AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
+    } while (0)
+/* and of one whose desc may be NULL: then *d stays as it is */
+#define AMPI_TAKE_DESC(d, desc) \
+    do { \
+        if (!(desc)) break; \
+        AMPI_CHECK_DESC(desc); \
+        *(d) = *(desc); \
+    } while (0)
+/* and of one that makes an object from it */
+#define AMPI_CHECK_CREATE(out, version, size, d, desc) \
+    do { \
+        AMPI_CHECK(out, "out is NULL"); \
+        AMPI_REQUIRE( \
+            version == AMP_VERSION && size == sizeof *(d), AMP_ERR_VERSION, "header and implementation differ"); \
+        AMPI_TAKE_DESC(d, desc); \
+    } while (0)

@@ -1,0 +1,59 @@
+#!/bin/sh
+# run.sh VARIANT... - each kind of bug, in a small program of this folder: the variant that its first line names must find it, at a line
+# marked HERE, with status 1, and say it as JSON, too. And what is refused: each by name and line.  Last line: bugs: N passed, M failed
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+export HCU_LOGS="$work/logs" QUIET=1
+passed=0 failed=0
+bad() {
+    failed=$((failed + 1))
+    echo "FAIL $*"
+    sed 's/^/    /' "$work/said" | head -n 30
+}
+ok() { passed=$((passed + 1)); }
+for file in "$here"/*.cu; do
+    want=$(sed -n 's/.*FOUND \([a-z]*\): \(.*\) \*\/$/\1 \2/p' "$file")
+    v=${want%% *} text=${want#* } name=$(basename "$file")
+    case " $* " in *" $v "*) ;; *) case "$v $* " in "msan "*"vg "*) v=vg ;; *) continue ;; esac ;; esac
+    CHECK=$v JSON=$work/json "$here/../run.sh" "$file" >"$work/said" 2>&1
+    rc=$?
+    lines=$(grep -n 'HERE' "$file" | cut -d: -f1 | paste -sd '|' -)
+    if [ $rc = 1 ] && grep -qE "$name:($lines): .*$text" "$work/said"; then ok; else bad "$name, $v: status $rc, wanted line $lines: $text"; fi
+    if grep -qE "\"line\": ($lines), \"what\": \".*$text" "$work/json"; then ok; else bad "$name: JSON"; fi
+done
+refused() { # LINE OF PROGRAM, WHAT IS SAID
+    printf '%s\n' "$1" >"$work/no.cu"
+    CHECK=plain "$here/../run.sh" "$work/no.cu" >"$work/said" 2>&1
+    rc=$?
+    if [ $rc != 0 ] && grep -q "no\.cu:$2" "$work/said"; then ok; else bad "not refused: $2"; fi
+}
+case " $* " in *" plain "*)
+    k='__global__ void c(int *x) { *x = 1; }
+__global__ void k(int *x)'
+    m='int main() { int *d; cudaMalloc(&d, 4); k<<<1, 1>>>(d); cudaDeviceSynchronize(); cudaFree(d); }'
+    refused "$k { cudaDeviceSynchronize(); } $m" '2: cudaDeviceSynchronize in a kernel'
+    refused "$k { cudaMemset(x, 0, 4); } $m" '2: cudaMemset in a kernel'
+    refused "$k { cudaStream_t s = (cudaStream_t)8; c<<<1, 1, 0, s>>>(x); } $m" '2: a launch in a kernel on a stream'
+    refused "$k { asm volatile(\"ret;\"); } $m" '2:.*PTX in an asm'
+    refused "$k { asm(\"mov.u32 %0, %laneid;\" : \"=r\"(*x)); } $m" '2:.*PTX in an asm'
+    refused "$k {
+#if __CUDA_ARCH__ >= 800
+    *x = 2;
+#endif
+} $m" '3:.*would be left out'
+    refused "$k { __u128AtomicCAS(x, x, x); } $m" '2:.*__u128AtomicCAS'
+    refused "__global__ void __cluster_dims__(2, 1, 1) k(int *x) { *x = 1; } $m" '1:.*clusters are not supported'
+    refused 'int main() { cudaArray_t a; cudaChannelFormatDesc d = {}; return cudaMallocArray(&a, &d, 4, 4, 0); }' '1: cudaMallocArray is not supported'
+    refused '#include <cublas_v2.h>
+int main() { cublasHandle_t h; cublasCreate(&h); return cublasStrsv(h, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 1, 0, 1, 0, 1); }' \
+        '2: cublasStrsv is not supported'
+    refused '#include <curand.h>
+int main() { curandGenerator_t g; return curandCreateGenerator(&g, CURAND_RNG_QUASI_SOBOL32); }' '2: curandCreateGenerator for a generator other'
+    refused '#include <cuda.h>
+int main() { return cuInit(0); }' '2: cuInit is not supported' ;;
+esac
+echo "bugs: $passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,22 @@
+# hostcuda.cmake - CMake's toolchain file for programs of CUDA that run on the CPU:
+#   cmake -S . -B build -DCMAKE_TOOLCHAIN_FILE=.../tests/hostcuda/hostcuda.cmake -DHOSTCUDA_CC=.../build/hostcuda-cc
+# What CMake would learn by asking nvcc is said here; C and C++ go through hostcuda-cc, too, for the tools see them then.
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HOSTCUDA_CC)
+set(CMAKE_C_COMPILER "${HOSTCUDA_CC}")
+set(CMAKE_CXX_COMPILER "${HOSTCUDA_CC}")
+set(CMAKE_CUDA_COMPILER "${HOSTCUDA_CC}")
+set(CMAKE_CUDA_HOST_COMPILER "${HOSTCUDA_CC}")
+set(CMAKE_CUDA_COMPILER_FORCED TRUE)
+set(CMAKE_CUDA_COMPILER_ID_RUN TRUE)
+set(CMAKE_CUDA_COMPILER_ID NVIDIA)
+set(CMAKE_CUDA_COMPILER_VERSION 13.0)
+set(CMAKE_CUDA_COMPILER_WORKS TRUE)
+set(CMAKE_CUDA_STANDARD_COMPUTED_DEFAULT 17)
+set(CMAKE_CUDA_EXTENSIONS_COMPUTED_DEFAULT ON)
+set(CMAKE_CUDA_PLATFORM_ID Linux)
+get_filename_component(HOSTCUDA_HERE "${HOSTCUDA_CC}" DIRECTORY)
+set(CMAKE_CUDA_COMPILER_PRODUCED_OUTPUT # what nvcc -v would say: CMake reads its link line
+  "#$ TOP=${HOSTCUDA_HERE}\n#$ PATH=${HOSTCUDA_HERE}\n#$ INCLUDES=\"-I${HOSTCUDA_HERE}\"\n#$ LIBRARIES=\"-L${HOSTCUDA_HERE}\"\n${HOSTCUDA_CC} \"-L${HOSTCUDA_HERE}\" -o a.out\n")
+set(CMAKE_CUDA_ARCHITECTURES OFF CACHE STRING "none: the CPU")
+set(CMAKE_CUDA_ABI_COMPILED TRUE)
+set(CMAKE_CUDA_SIZEOF_DATA_PTR 8)

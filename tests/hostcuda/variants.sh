@@ -1,0 +1,21 @@
+# variants.sh - for run.sh and hostcuda-cc.sh, which read it with ".": the compiler and flags of each variant, and what it finds.
+# Reads: CXX CLANGXX. Gives: cxx and variant_flags.
+
+variant() { # NAME: 1 if there is none of that name
+    case $1 in
+    plain) cxx=$CXX variant_flags=-O2 ;;
+    asan) cxx=$CXX variant_flags="-O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
+    tsan) cxx=$CXX variant_flags="-O1 -fsanitize=thread" ;;
+    msan) cxx=$CLANGXX variant_flags="-O1 -fsanitize=memory -fsanitize-memory-track-origins" ;;
+    vg) cxx=$CXX variant_flags="-O1 -DHCU_VALGRIND" ;;
+    *) return 1 ;;
+    esac
+}
+finds() {
+    case $1 in
+    plain) echo "wrong use of CUDA, guard pages, leaks" ;;
+    asan) echo "bounds, undefined behaviour, wrong use of CUDA, leaks" ;;
+    tsan) echo "races" ;;
+    msan | vg) echo "uninitialised reads" ;;
+    esac
+}
