@@ -7,6 +7,7 @@
 #define AMP_LANES        256u
 #define AMP_ROWS         32u /* of a part of a column, whose sums go to this many lanes */
 #define AMP_COLUMN_LANES 8u
+#define AMP_MOMENTS      ((int)(sizeof((amp_param *)0)->moment / sizeof(amp_array)))
 
 typedef struct amp_param_entry {
     void *master; /* float, or NULL */

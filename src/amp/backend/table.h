@@ -70,11 +70,12 @@ typedef struct amp_backend {
     amp_status (*quantize)(amp_ctx *, const amp_quantize_job *);
 } amp_backend;
 /* What both of ours fill, with functions that are named after the entries. */
+/* clang-format off */
 #define AMPI_ENTRIES(X) \
-    X(destroy) \
-    X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) X(conclude) X(inspect) \
-        X(update) X(apply) X(add) X(poll) X(set_record) X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) \
-            X(xent) X(dropout) X(quantize)
+    X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
+    X(conclude) X(inspect) X(update) X(apply) X(add) X(poll) X(set_record) \
+    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
+/* clang-format on */
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
    creation fails, `self` stays yours. host: allocator of host objects, {0} => malloc / free. */

@@ -44,8 +44,9 @@ static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, i
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
     const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
     const int before = y < x;
-    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name,
-        AMPI_ULL(before ? x - y : y - x), before ? "before" : "after");
+    const uintptr_t apart = before ? x - y : y - x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(apart),
+        before ? "before" : "after");
 }
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;

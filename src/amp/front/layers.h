@@ -466,9 +466,10 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_array x = layer->fp8 ? l->x : layer->x.array;
     const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
+    const char *saved = ampi_act_reads_aux(l->act) ? "aux" : "y";
     ampi_extent r[9];
     r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
-    r[1] = ampi_extent_of(ampi_act_reads_aux(l->act) ? "aux" : "y", act ? ampi_saved(l) : none, layer->ny, 1, 0);
+    r[1] = ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0);
     r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
     r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
     r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);

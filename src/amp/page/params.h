@@ -12,7 +12,6 @@
           about 16 bits of precision: for comparison with other libraries. */
 typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
-#define AMP_MOMENTS 2 /* moment arrays, at most */
 
 typedef struct amp_params_desc {
     uint32_t _begin;
@@ -63,12 +62,12 @@ AMP_API void amp_params_destroy(amp_params *p);
 typedef struct amp_param { /* arrays have count elements; data NULL: the layout has no such array */
     const char *name;      /* valid as long as the set */
     size_t rows, cols, count;
-    amp_array model;               /* what products read */
-    amp_array grad;                /* see amp_params_desc.grad */
-    amp_array master;              /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;                 /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
-    amp_array accum;               /* FP32 accumulators */
-    amp_array moment[AMP_MOMENTS]; /* momentum or first moment, second moment */
+    amp_array model;     /* what products read */
+    amp_array grad;      /* see amp_params_desc.grad */
+    amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
+    amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array accum;     /* FP32 accumulators */
+    amp_array moment[2]; /* momentum or first moment, second moment */
 } amp_param;
 
 /* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
