@@ -9254,16 +9254,6 @@ typedef struct ampi_kernels {
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
 
-/* What >>lanes makes of a row of AMPI_FORMATS. */
-#define AMPI_FORMAT_CASTS(T, name, ...) \
-    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
-    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
-#define AMPI_FORMAT_ROUND(T, ...) \
-    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
-#define AMPI_FORMAT_USE(T, name, ...) \
-    k->widen[AMP_##T] = AMPI_F(widen_##name); \
-    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
-
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((always_inline)) static inline
 #else
@@ -12122,7 +12112,11 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
         memcpy(d + i * size, to, (n - i) * size);
     }
 }
-AMPI_FORMATS(AMPI_FORMAT_CASTS)
+#  define AMP_X(T, name, ...) \
+    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
+    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
+AMPI_FORMATS(AMP_X)
+#  undef AMP_X
 #  if AMPI_PASS == AMPI_PASS_SCALAR /* the same on every path */
 AMPI_OUTER void AMPI_F(widen_f32)(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {
@@ -12585,7 +12579,10 @@ AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n,
     char *d = (char *)dst;
     const char *s = (const char *)src;
     for (; n >= AMPI_STEP; n -= AMPI_STEP, d += size, s += AMPI_STEP * 4u) {
-        AMPI_FORMATS(AMPI_FORMAT_ROUND)
+#    define AMP_X(T, ...) \
+    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
+        AMPI_FORMATS(AMP_X)
+#    undef AMP_X
         if (r) r += AMPI_STEP;
     }
     AMPI_F(done)();
@@ -12790,7 +12787,11 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  else
     k->fused = AMPI_F(fused);
 #  endif
-    AMPI_FORMATS(AMPI_FORMAT_USE)
+#  define AMP_X(T, name, ...) \
+    k->widen[AMP_##T] = AMPI_F(widen_##name); \
+    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
+    AMPI_FORMATS(AMP_X)
+#  undef AMP_X
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
