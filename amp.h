@@ -1662,26 +1662,29 @@ AMP_INLINE float ampi_scalar_set(float x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_bits(float x) { return ampi_bits(x); }
 AMP_INLINE float ampi_scalar_as_floats(uint32_t x) { return ampi_float(x); }
-AMP_INLINE float ampi_scalar_add(float a, float b) { return amp_add(a, b); }
-AMP_INLINE float ampi_scalar_sub(float a, float b) { return amp_sub(a, b); }
-AMP_INLINE float ampi_scalar_mul(float a, float b) { return amp_mul(a, b); }
-AMP_INLINE float ampi_scalar_div(float a, float b) { return amp_div(a, b); }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
 AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }
-AMP_INLINE float ampi_scalar_at_least(float x, float limit) { return ampi_at_least(x, limit); }
-AMP_INLINE float ampi_scalar_at_most(float x, float limit) { return ampi_at_most(x, limit); }
-AMP_INLINE uint32_t ampi_scalar_and_words(uint32_t a, uint32_t b) { return a & b; }
-AMP_INLINE uint32_t ampi_scalar_or_words(uint32_t a, uint32_t b) { return a | b; }
-AMP_INLINE uint32_t ampi_scalar_xor_words(uint32_t a, uint32_t b) { return a ^ b; }
-AMP_INLINE uint32_t ampi_scalar_add_words(uint32_t a, uint32_t b) { return a + b; }
-AMP_INLINE uint32_t ampi_scalar_sub_words(uint32_t a, uint32_t b) { return a - b; }
-AMP_INLINE uint32_t ampi_scalar_shl(uint32_t a, uint32_t n) { return a << n; }
-AMP_INLINE uint32_t ampi_scalar_shr(uint32_t a, uint32_t n) { return a >> n; }
 AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
-AMP_INLINE uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
-AMP_INLINE uint32_t ampi_scalar_min(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? b : a; }
+#define AMPI_SCALAR(name, T, value) \
+    AMP_INLINE T ampi_scalar_##name(T a, T b) { return value; }
+AMPI_SCALAR(add, float, amp_add(a, b))
+AMPI_SCALAR(sub, float, amp_sub(a, b))
+AMPI_SCALAR(mul, float, amp_mul(a, b))
+AMPI_SCALAR(div, float, amp_div(a, b))
+AMPI_SCALAR(at_least, float, ampi_at_least(a, b))
+AMPI_SCALAR(at_most, float, ampi_at_most(a, b))
+AMPI_SCALAR(and_words, uint32_t, a &b)
+AMPI_SCALAR(or_words, uint32_t, a | b)
+AMPI_SCALAR(xor_words, uint32_t, a ^ b)
+AMPI_SCALAR(add_words, uint32_t, a + b)
+AMPI_SCALAR(sub_words, uint32_t, a - b)
+AMPI_SCALAR(shl, uint32_t, a << b)
+AMPI_SCALAR(shr, uint32_t, a >> b)
+AMPI_SCALAR(max, uint32_t, (int32_t)a > (int32_t)b ? a : b)
+AMPI_SCALAR(min, uint32_t, (int32_t)a > (int32_t)b ? b : a)
+#undef AMPI_SCALAR
 AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no) { /* no branch */
     uint32_t mask = 0u - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);
@@ -2472,8 +2475,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
 }
 AMP_INLINE amp_coef amp_coef_of_apply(const amp_apply_job *job, const amp_param_entry *p) {
     const amp_rates *r = &job->record->rate[p->group];
-    amp_coef c;
-    memset(&c, 0, sizeof c);
+    amp_coef c = AMP_ZERO;
     c.inv = c.clip = 1.0f;
     c.lr = job->with_rates ? r->lr : 1.0f;
     c.decay = job->with_rates && !p->no_decay ? r->decay : 1.0f;
@@ -2485,8 +2487,7 @@ AMP_INLINE int amp_clip_is_idle(const amp_clip_job *job) {
     return !ampi_nonzero(job->limit) && ampi_bits(job->record->clip) == 0x3f800000u;
 }
 AMP_INLINE amp_coef amp_coef_of_clip(const amp_clip_job *job) {
-    amp_coef c;
-    memset(&c, 0, sizeof c);
+    amp_coef c = AMP_ZERO;
     c.inv = 1.0f;
     c.clip = job->record ? job->record->clip : 1.0f;
     c.limit = job->scaler ? amp_mul(job->limit, job->scaler->scale) : job->limit;
@@ -2544,9 +2545,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
 typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
 typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
-    amp_draw d;
-    d.seed = r->seed;
-    d.stream = (r->steps << 24) + param;
+    amp_draw d = {r->seed, (r->steps << 24) + param};
     return d;
 }
 AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {
@@ -2667,7 +2666,8 @@ typedef struct amp_backend {
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* or NULL, as the next one: no mirrors */
+    /* mirrors of records, all four, or NULL: a record is copied */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */
@@ -2691,7 +2691,7 @@ typedef struct amp_backend {
 /* clang-format off */
 #define AMPI_ENTRIES(X) \
     X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
-    X(conclude) X(inspect) X(update) X(apply) X(add) X(poll) X(set_record) \
+    X(conclude) X(inspect) X(update) X(apply) X(add) \
     X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
 /* clang-format on */
 
@@ -3386,6 +3386,14 @@ static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
     else
         AMP_FREE(p);
 }
+/* x leaves a list of its kind. */
+#define AMPI_UNLINK(type, list, x, next) \
+    do { \
+        type **at_ = &(list); \
+        while (*at_ != (x)) \
+            at_ = &(*at_)->next; \
+        *at_ = (x)->next; \
+    } while (0)
 static int ampi_product(size_t *out, size_t a, size_t b) {              /* 0 when it overflows */
     if ((a | b) >> (sizeof a * 4) && b && a > (size_t)-1 / b) return 0; /* a division only for large numbers */
     *out = a * b;
@@ -3480,38 +3488,38 @@ struct amp_ctx {
     char error[320];
 };
 
+/* Host memory of a context, zeroed; given back with its size. */
+static void *ampi_host_new(const amp_ctx *ctx, size_t bytes) { return ampi_host_alloc(&ctx->host, bytes); }
+static void ampi_host_drop(const amp_ctx *ctx, void *p, size_t bytes) { ampi_host_free(&ctx->host, p, bytes); }
+
 /* ---- one thread at a time: a verb takes the context and gives it back; whoever comes meanwhile is refused and touches
    nothing but the two words that say so. Where the compiler has no atomics nobody is refused. ---- */
 #if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
+#  define AMPI_READ(word)     __atomic_load_n(word, __ATOMIC_ACQUIRE)
+#  define AMPI_WRITE(word, x) __atomic_store_n(word, x, __ATOMIC_RELEASE)
 static int ampi_take(amp_ctx *ctx) { /* 0: a different thread is inside */
     uint32_t unused = 0;
     return __atomic_compare_exchange_n(&ctx->in_use, &unused, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
+#else
+#  define AMPI_READ(word)     (*(word))
+#  define AMPI_WRITE(word, x) (void)(*(word) = (x))
+static int ampi_take(amp_ctx *ctx) { return ctx != NULL; }
+#endif
 static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
-    __atomic_store_n(&ctx->refused, sentence, __ATOMIC_RELEASE);
-    __atomic_store_n(&ctx->knocked, sentence, __ATOMIC_RELEASE);
+    AMPI_WRITE(&ctx->refused, sentence);
+    AMPI_WRITE(&ctx->knocked, sentence);
     return AMP_ERR_BUSY;
 }
-static const char *ampi_refusal(const amp_ctx *ctx) { return __atomic_load_n(&ctx->refused, __ATOMIC_ACQUIRE); }
-static void ampi_forget_refusal(amp_ctx *ctx) { __atomic_store_n(&ctx->refused, (const char *)NULL, __ATOMIC_RELAXED); }
+static const char *ampi_refusal(const amp_ctx *ctx) { return AMPI_READ(&ctx->refused); }
 static void ampi_give(amp_ctx *ctx) {
-    const char *knocked = __atomic_load_n(&ctx->knocked, __ATOMIC_ACQUIRE);
+    const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
-        __atomic_store_n(&ctx->knocked, (const char *)NULL, __ATOMIC_RELAXED);
+        AMPI_WRITE(&ctx->knocked, (const char *)NULL);
         if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
-    __atomic_store_n(&ctx->in_use, 0u, __ATOMIC_RELEASE);
+    AMPI_WRITE(&ctx->in_use, 0u);
 }
-#else
-static int ampi_take(amp_ctx *ctx) { return ctx != NULL; }
-static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
-    ctx->refused = sentence;
-    return AMP_ERR_BUSY;
-}
-static const char *ampi_refusal(const amp_ctx *ctx) { return ctx->refused; }
-static void ampi_forget_refusal(amp_ctx *ctx) { ctx->refused = NULL; }
-static void ampi_give(amp_ctx *ctx) { (void)ctx; }
-#endif
 
 /* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
    must not stay if that fails. */
@@ -3567,7 +3575,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     va_start(va, format);
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
-    if (ampi_refusal(ctx)) ampi_forget_refusal(ctx);
+    if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
     if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
@@ -3592,15 +3600,17 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 #define AMPI_INVALID(...)          amp_fail(ctx, AMP_ERR_INVALID_ARG, __VA_ARGS__)
 #define AMPI_CHECK(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_INVALID_ARG, __VA_ARGS__)
 #define AMPI_STAGE(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_STAGE, __VA_ARGS__)
+#define AMPI_BELOW(x, count)       ((uint32_t)(x) < (uint32_t)(count)) /* of an enum's value */
 #define AMPI_MEMORY(pointer)       AMPI_REQUIRE(pointer, AMP_ERR_NO_MEMORY, "no host memory")
 /* what a backend may leave out of its table */
 #define AMPI_HAS(entry) AMPI_REQUIRE(ctx->b->entry, AMP_ERR_UNSUPPORTED, "backend %s has no %s", ctx->b->name, #entry)
+/* zero-initialised, or made by who makes it */
+#define AMPI_CLEAN(d)   (!(d)->_begin && !(d)->_end)
 /* first lines of a verb with a desc */
 #define AMPI_CHECK_DESC(d) \
     do { \
         AMPI_CHECK(d, "desc is NULL"); \
-        AMPI_REQUIRE( \
-            !(d)->_begin && !(d)->_end, AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
+        AMPI_REQUIRE(AMPI_CLEAN(d), AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
     } while (0)
 /* and of one whose desc may be NULL: then *d stays as it is */
 #define AMPI_TAKE_DESC(d, desc) \
@@ -3843,10 +3853,9 @@ static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, i
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
     const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
-    const int before = y < x;
-    const uintptr_t apart = before ? x - y : y - x;
-    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(apart),
-        before ? "before" : "after");
+    const char *side = y < x ? "before" : "after";
+    const uintptr_t distance = y < x ? x - y : y - x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
 }
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
@@ -3927,8 +3936,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const
 }
 
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
-    amp_histogram h;
-    memset(&h, 0, sizeof h);
+    amp_histogram h = AMP_ZERO;
     AMPI_CHECK(out, "out is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(histogram);
@@ -4133,7 +4141,7 @@ static amp_status ampi_do_params_create(
     AMPI_CHECK(d.flags == 0, "desc.flags is not 0");
     d = ampi_params_defaults(d);
     AMPI_TRY(ampi_check_layout(ctx, &d));
-    p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
+    p = (amp_params *)ampi_host_new(ctx, sizeof *p);
     AMPI_MEMORY(p);
     p->ctx = ctx;
     p->desc = d;
@@ -4212,12 +4220,12 @@ static amp_status ampi_check_weights(const amp_params *p, const amp_param_desc *
 }
 
 static void ampi_param_forget_init(const amp_ctx *ctx, ampi_param *q) {
-    ampi_host_free(&ctx->host, q->init, q->d.count * sizeof(float));
+    ampi_host_drop(ctx, q->init, q->d.count * sizeof(float));
     q->init = NULL;
 }
 static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     ampi_param_forget_init(ctx, q);
-    if (q->name) ampi_host_free(&ctx->host, q->name, strlen(q->name) + 1);
+    if (q->name) ampi_host_drop(ctx, q->name, strlen(q->name) + 1);
     q->name = NULL;
 }
 
@@ -4268,13 +4276,10 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
-    amp_params **at;
     size_t i;
     ampi_untie(p);
     if (p->committed) {
-        for (at = &p->ctx->sets; *at != p; at = &(*at)->next) {
-        }
-        *at = p->next;
+        AMPI_UNLINK(amp_params, p->ctx->sets, p, next);
         ampi_weights_changed(p->ctx, p);
     }
     for (i = 0; i < AMPI_ARENAS; i++) {
@@ -4283,7 +4288,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     }
     if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
-    ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
+    ampi_host_drop(p->ctx, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
     p->record = p->probe = NULL;
     memset(&p->table, 0, sizeof p->table);
@@ -4296,8 +4301,8 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_params_undo(p);
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, &p->params[i]);
-    ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
-    ampi_host_free(&ctx->host, p, sizeof *p);
+    ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
+    ampi_host_drop(ctx, p, sizeof *p);
 }
 AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
@@ -4341,8 +4346,7 @@ typedef struct ampi_tables { /* what the arena of tables holds */
 } ampi_tables;
 
 static ampi_tables ampi_place_tables(ampi_layout *l) { /* after every parameter */
-    ampi_tables t;
-    memset(&t, 0, sizeof t);
+    ampi_tables t = AMP_ZERO;
     t.record = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.record);
     t.probe = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.probe);
     t.table.totals = (amp_totals *)ampi_place(l, AMPI_TABLES, sizeof *t.table.totals);
@@ -4397,12 +4401,12 @@ typedef struct ampi_staging { /* host memory for one block */
 
 static amp_status ampi_staging_begin(amp_ctx *ctx, uint64_t count, ampi_staging *b) {
     b->weights = count < AMPI_BLOCK_WEIGHTS ? (size_t)count : AMPI_BLOCK_WEIGHTS;
-    b->model = (uint16_t *)ampi_host_alloc(&ctx->host, 4 * b->weights);
+    b->model = (uint16_t *)ampi_host_new(ctx, 4 * b->weights);
     AMPI_MEMORY(b->model);
     b->low = b->model + b->weights;
     return AMP_OK;
 }
-static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_free(&ctx->host, b->model, 4 * b->weights); }
+static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_drop(ctx, b->model, 4 * b->weights); }
 
 static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low part above the model copy */
     if (e->layout == AMP_MASTER_SPLIT) return amp_split_pack(w, e->model_dtype);
@@ -4473,7 +4477,7 @@ static amp_status ampi_commit_entries(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->n == 0) return AMP_OK;
-    p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, p->n * sizeof *p->entries);
+    p->entries = (amp_param_entry *)ampi_host_new(ctx, p->n * sizeof *p->entries);
     AMPI_MEMORY(p->entries);
     for (i = 0; i < p->n; i++) {
         const amp_param_desc *d = &p->params[i].d;
@@ -4529,12 +4533,12 @@ static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_c
 /* That list, of n chunks, goes to the backend. */
 static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n, uint64_t *elements) {
     amp_ctx *ctx = p->ctx;
-    amp_chunk *chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
+    amp_chunk *chunks = (amp_chunk *)ampi_host_new(ctx, n * sizeof *chunks);
     amp_status st;
     AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, elements);
     st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
-    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
+    ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
 static amp_status ampi_commit_tables(amp_params *p) {
@@ -4747,6 +4751,10 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
+static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_step_record *r) {
+    if (!ctx->b->set_record) return ctx->b->copy(ctx, p->record, r, sizeof *r);
+    return ctx->b->set_record(ctx, p->record, p->mirror, r);
+}
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
@@ -4768,13 +4776,12 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
-    amp_step_record r;
+    amp_step_record r = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY(ctx->b->may_wait(ctx));
-    memset(&r, 0, sizeof r);
     r.steps = steps;
-    return ctx->b->set_record(ctx, p->record, p->mirror, &r);
+    return ampi_set_record(ctx, p, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
     AMPI_VERB_OF(p, params_set_steps, (p, steps));
@@ -4835,8 +4842,7 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_
 
 static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
     amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state t;
-    memset(&t, 0, sizeof t);
+    amp_scaler_state t = AMP_ZERO;
     t.scale = t.inverse = 1.0f;
     d.mode = AMP_SCALER_OFF;
     (void)ampi_scaler_rule(NULL, &t, &d);
@@ -4862,13 +4868,13 @@ static amp_status ampi_do_scaler_create(
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
     AMPI_TRY(ctx->b->may_wait(ctx));
-    s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
+    s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
     if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
         (void)ampi_do_free(ctx, mem);
-        ampi_host_free(&ctx->host, s, sizeof *s);
+        ampi_host_drop(ctx, s, sizeof *s);
         return st;
     }
     s->ctx = ctx;
@@ -4888,14 +4894,11 @@ AMP_API amp_status amp_scaler_create_checked(
 
 static void ampi_do_scaler_destroy(amp_scaler *s) {
     amp_ctx *ctx = s->ctx;
-    amp_scaler **at;
     while (s->tied)
         ampi_untie(s->tied);
-    for (at = &ctx->scalers; *at != s; at = &(*at)->next) {
-    }
-    *at = s->next;
+    AMPI_UNLINK(amp_scaler, ctx->scalers, s, next);
     (void)ampi_do_free(ctx, s->state);
-    ampi_host_free(&ctx->host, s, sizeof *s);
+    ampi_host_drop(ctx, s, sizeof *s);
 }
 AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 
@@ -5213,11 +5216,8 @@ static int ampi_is_at_rest(const amp_params *p) { /* no gradient is half-way bet
 
 /* forgets the scaler, and with it the hold on its scale */
 static void ampi_untie(amp_params *p) {
-    amp_params **at;
     if (!p->scaler) return;
-    for (at = &p->scaler->tied; *at != p; at = &(*at)->next_tied) {
-    }
-    *at = p->next_tied;
+    AMPI_UNLINK(amp_params, p->scaler->tied, p, next_tied);
     p->phase = ampi_phase_after_update(p);
     p->scaler = NULL;
     p->next_tied = NULL;
@@ -5373,7 +5373,7 @@ static amp_status ampi_check_clip(amp_ctx *ctx, const char *name, float x) {
 static amp_status ampi_check_step(amp_ctx *ctx, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
     AMPI_CHECK_DESC(d);
     a->d = d;
-    AMPI_CHECK((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, "desc.optimizer is %d", (int)d->optimizer);
+    AMPI_CHECK(AMPI_BELOW(d->optimizer, AMP_OPTIMIZER_COUNT), "desc.optimizer is %d", (int)d->optimizer);
     AMPI_TRY(ampi_check_clip(ctx, "desc.clip_norm", d->clip_norm));
     AMPI_TRY(ampi_check_clip(ctx, "desc.clip_value", d->clip_value));
     AMPI_TRY(ampi_check_groups(ctx, p, a));
@@ -5385,8 +5385,7 @@ static amp_status ampi_check_step(amp_ctx *ctx, const amp_params *p, const amp_s
 static amp_inspect_job ampi_inspect_of(amp_params *p, const amp_scaler *s, ampi_takes takes, amp_purpose purpose) {
     amp_scaler_state *state = ampi_is_on(s) ? s->state : NULL;
     int aside = purpose == AMP_FOR_NORM; /* asked by hand: leaves the step's record and the scaler alone */
-    amp_inspect_job job;
-    memset(&job, 0, sizeof job);
+    amp_inspect_job job = AMP_ZERO;
     job.sum.table = p->table;
     job.sum.scale = takes == AMPI_SCALED ? state : NULL;
     job.sum.divide = 1;
@@ -5452,8 +5451,7 @@ static amp_status ampi_run_inspection(
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
     const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
-    amp_update_job job;
-    memset(&job, 0, sizeof job);
+    amp_update_job job = AMP_ZERO;
     job.table = p->table;
     job.record = p->record;
     job.mirror = p->mirror;
@@ -5529,7 +5527,7 @@ AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc
 static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
     amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
-    amp_apply_job job;
+    amp_apply_job job = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_TRY(ampi_check_array(ctx, "u", u, (size_t)p->entries[i].count, 1));
@@ -5539,7 +5537,6 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     AMPI_STAGE(!p->params[i].unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
     AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));
-    memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = p->record;
     job.mirror = p->mirror;
@@ -5560,7 +5557,7 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_inspect_job job;
-    amp_add_job add;
+    amp_add_job add = AMP_ZERO;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_CHECK(p->desc.accumulate, "the set has no accumulators (amp_params_desc.accumulate)");
     rule = ampi_rule_of(p, s, AMPI_DO_ACCUMULATE);
@@ -5568,7 +5565,6 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
     AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
-    memset(&add, 0, sizeof add);
     add.table = p->table;
     add.record = p->record;
     AMPI_TRY(ctx->b->add(ctx, &add));
@@ -5637,14 +5633,13 @@ AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     amp_ctx *ctx = p->ctx;
     ampi_takes takes;
-    amp_clip_job job;
+    amp_clip_job job = AMP_ZERO;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_TRY(ampi_check_clip(ctx, "max_norm", max_norm));
     AMPI_TRY(ampi_check_clip(ctx, "max_value", max_value));
     AMPI_CHECK(
         ampi_nonzero(max_norm) || ampi_nonzero(max_value), "max_norm and max_value are 0: one of them must be > 0");
     takes = ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes;
-    memset(&job, 0, sizeof job);
     job.table = p->table;
     job.limit = max_value;
     job.accum = takes == AMPI_SUMS;
@@ -5662,6 +5657,7 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(out, "out is NULL");
+    if (!ctx->b->poll) return ctx->b->copy(ctx, out, p->record, sizeof *out);
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
@@ -5841,11 +5837,8 @@ static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
         ampi_add_text(text, " |%5s %8s\n", "-", "-");
 }
 AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *rows, size_t n) {
-    ampi_text t;
+    ampi_text t = {text, text ? bytes : 0, 0};
     size_t i;
-    t.to = text;
-    t.bytes = text ? bytes : 0;
-    t.length = 0;
     if (t.bytes) text[0] = 0;
     if (!rows) return 0;
     ampi_add_text(&t, "%-20s %10s %5s %10s", "percent of values", "values", "bad", "2^");
@@ -5887,7 +5880,7 @@ AMP_API const char *amp_preset_name(amp_preset preset) {
         AMP_PRESET_LIST(AMP_X)
 #undef AMP_X
     };
-    return (uint32_t)preset < (uint32_t)AMP_PRESET_COUNT ? names[preset] : "unknown preset";
+    return AMPI_BELOW(preset, AMP_PRESET_COUNT) ? names[preset] : "unknown preset";
 }
 
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name) {
@@ -5932,7 +5925,7 @@ static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* as in amp_policy */
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, AMPI_KEEP,   0, 1, 0, 0},
     {AMPI_OURS,      AMP_SYSTEM_AMP,            1, AMPI_KEEP,   0, 1, 0, 1}}; /* FP8; the scale: if FP16 is asked for */
 /* clang-format on */
-static int ampi_family(amp_preset p) { return ampi_levels[p].family; }
+static uint32_t ampi_family(amp_preset p) { return ampi_levels[p].family; }
 static int ampi_is_half(amp_dtype t) { return t == AMP_F16 || t == AMP_BF16; }
 static int ampi_is_model_dtype(amp_dtype t) { return t == AMP_F32 || ampi_is_half(t); }
 
@@ -5971,7 +5964,7 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
 
 /* clang-format off */
 /* Our name, which is amp_policy_desc's, and theirs, what it takes, the families that have it, why others do not, why O1
-   refuses it; in the order in which they are set. ampi_set_NAME does it. */
+   refuses it; in the order in which they are set. ampi_override_apply does it. */
 #define AMPI_PROPERTY_LIST(X) \
     X(enabled,        "enabled",               SWITCH, AMPI_ALL, "", "") \
     X(cast_model,     "cast_model_type",       DTYPE,  AMPI_APEX | AMPI_MINDSPORE, \
@@ -5997,27 +5990,14 @@ typedef struct ampi_override {
     int dynamic;      /* 1: of loss_scale */
 } ampi_override;
 
-static amp_status ampi_set_enabled(amp_ctx *ctx, const ampi_override *o) {
-    (void)ctx;
-    o->p->enabled = o->x != 0.0;
-    if (!o->p->enabled) o->p->scaling = AMP_SCALER_OFF;
-    return AMP_OK;
-}
-static amp_status ampi_set_keep_norms(amp_ctx *ctx, const ampi_override *o) {
-    (void)ctx;
-    o->p->keep_norms = o->x != 0.0;
-    return AMP_OK;
-}
-static amp_status ampi_set_master_weights(amp_ctx *ctx, const ampi_override *o) {
-    (void)ctx;
-    o->p->master_weights = o->x != 0.0;
+static amp_status ampi_set_switch(const ampi_override *o, uint32_t *field) {
+    *field = o->x != 0.0;
     return AMP_OK;
 }
 static amp_status ampi_set_autocast(amp_ctx *ctx, const ampi_override *o) {
     AMPI_CHECK(o->x == 0.0 || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->name,
         amp_preset_name(o->p->preset));
-    o->p->autocast = o->x != 0.0;
-    return AMP_OK;
+    return ampi_set_switch(o, &o->p->autocast);
 }
 static amp_status ampi_set_cast_model(amp_ctx *ctx, const ampi_override *o) { /* AMP_AUTO: no cast */
     amp_dtype t = (amp_dtype)o->x;
@@ -6046,16 +6026,10 @@ static amp_status ampi_set_scale(amp_ctx *ctx, const ampi_override *o, float *sc
     *scale = (float)o->x;
     return AMP_OK;
 }
-static amp_status ampi_set_min_scale(amp_ctx *ctx, const ampi_override *o) {
-    return ampi_set_scale(ctx, o, &o->p->min_scale);
-}
-static amp_status ampi_set_max_scale(amp_ctx *ctx, const ampi_override *o) {
-    return ampi_set_scale(ctx, o, &o->p->max_scale);
-}
 static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     amp_policy *p = o->p;
     amp_dtype t = (amp_dtype)o->x;
-    if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)t < (uint32_t)AMP_DTYPE_COUNT) {
+    if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && AMPI_BELOW(t, AMP_DTYPE_COUNT)) {
         amp_log_event(ctx, AMP_LOG_WARNING, "pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(t));
         p->enabled = 0;
         p->scaling = AMP_SCALER_OFF;
@@ -6095,20 +6069,33 @@ typedef struct ampi_property_row {
 static const ampi_property_row ampi_properties[AMPI_PROPERTIES] = {AMPI_PROPERTY_LIST(AMP_X)};
 #undef AMP_X
 
+static amp_status ampi_override_apply(amp_ctx *ctx, const ampi_override *o, ampi_property property) {
+    amp_policy *p = o->p;
+    switch (property) {
+    case AMPI_P_enabled:
+        if (o->x == 0.0) p->scaling = AMP_SCALER_OFF;
+        return ampi_set_switch(o, &p->enabled);
+    case AMPI_P_keep_norms: return ampi_set_switch(o, &p->keep_norms);
+    case AMPI_P_master_weights: return ampi_set_switch(o, &p->master_weights);
+    case AMPI_P_cast_model: return ampi_set_cast_model(ctx, o);
+    case AMPI_P_autocast: return ampi_set_autocast(ctx, o);
+    case AMPI_P_cast_outputs: return ampi_set_cast_outputs(ctx, o);
+    case AMPI_P_num_losses: return ampi_set_num_losses(ctx, o);
+    case AMPI_P_min_scale: return ampi_set_scale(ctx, o, &p->min_scale);
+    case AMPI_P_max_scale: return ampi_set_scale(ctx, o, &p->max_scale);
+    case AMPI_P_low: return ampi_set_low(ctx, o);
+    case AMPI_P_loss_scale: return ampi_set_loss_scale(ctx, o);
+    case AMPI_PROPERTIES: break;
+    }
+    return AMP_OK;
+}
 static amp_status ampi_override_set(amp_ctx *ctx, ampi_override *o, ampi_property property) {
     const ampi_property_row *row = &ampi_properties[property];
     int f32_model = property == AMPI_P_cast_model && ((amp_dtype)o->x == AMP_F32 || (amp_dtype)o->x == AMP_AUTO);
     AMPI_CHECK(row->families & ampi_family(o->p->preset), "%s is not a property of %s%s", o->name,
         amp_preset_name(o->p->preset), row->missing);
     AMPI_CHECK(o->p->preset != AMP_O1 || !row->o1[0] || f32_model, "%s is given, but O1 %s", o->name, row->o1);
-    switch (property) {
-#define AMP_X(name, ...) \
-case AMPI_P_##name: return ampi_set_##name(ctx, o);
-        AMPI_PROPERTY_LIST(AMP_X)
-#undef AMP_X
-    case AMPI_PROPERTIES: break;
-    }
-    return AMP_OK;
+    return ampi_override_apply(ctx, o, property);
 }
 
 /* What no single override can see; then the policy is as asked for. */
@@ -6217,7 +6204,7 @@ static amp_status ampi_do_policy_init(
     amp_policy p;
     ampi_override o = AMP_ZERO;
     AMPI_CHECK(policy, "policy is NULL");
-    AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
+    AMPI_CHECK(AMPI_BELOW(preset, AMP_PRESET_COUNT), "preset is %d: no such level", (int)preset);
     AMPI_TAKE_DESC(&d, overrides);
     o.p = &p;
     ampi_policy_level(&p, preset, ampi_is_half(d.low) ? d.low : AMP_AUTO);
@@ -6273,7 +6260,7 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     AMPI_CHECK(policy, "policy is NULL");
     AMPI_CHECK(property, "property is NULL");
     AMPI_CHECK(value, "value is NULL");
-    AMPI_REQUIRE(!policy->_begin && !policy->_end, AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
+    AMPI_REQUIRE(AMPI_CLEAN(policy), AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
     while (k < AMPI_PROPERTIES && !ampi_property_is(&ampi_properties[k], property))
         k++;
     AMPI_CHECK(k < AMPI_PROPERTIES, "\"%s\" is not a property", property);
@@ -6378,10 +6365,10 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_free_arenas(ctx, &s->retired);
     ampi_free_arenas(ctx, &s->outgrown);
     (void)ampi_do_free(ctx, s->arena);
-    ampi_host_free(&ctx->host, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
-    ampi_host_free(&ctx->host, s->retired.list, s->retired.cap * sizeof *s->retired.list);
-    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
-    ampi_host_free(&ctx->host, s, sizeof *s);
+    ampi_host_drop(ctx, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
+    ampi_host_drop(ctx, s->retired.list, s->retired.cap * sizeof *s->retired.list);
+    ampi_host_drop(ctx, s->cached, s->cap_cached * sizeof *s->cached);
+    ampi_host_drop(ctx, s, sizeof *s);
     ctx->scope = NULL;
 }
 
@@ -6456,9 +6443,9 @@ static amp_status ampi_scope_entries(amp_ctx *ctx, size_t entries) {
     ampi_scope *s = ctx->scope;
     ampi_cached *c;
     if (entries <= s->cap_cached) return AMP_OK;
-    c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
+    c = (ampi_cached *)ampi_host_new(ctx, entries * sizeof *c);
     AMPI_REQUIRE(c, AMP_ERR_NO_MEMORY, "no host memory for %llu entries", AMPI_ULL(entries));
-    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
+    ampi_host_drop(ctx, s->cached, s->cap_cached * sizeof *s->cached);
     s->cached = c;
     s->cap_cached = entries;
     return AMP_OK;
@@ -6529,7 +6516,7 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const amp_autocast_desc *d,
 /* Opens a region; d has been checked. */
 static amp_status ampi_region_open(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
     ampi_scope *s = ctx->scope;
-    if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
+    if (!s) ctx->scope = s = (ampi_scope *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     AMPI_STAGE(s->depth < AMP_AUTOCAST_DEPTH, "%d regions are open already", AMP_AUTOCAST_DEPTH);
     if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, d, r->enabled != 0));
@@ -6539,8 +6526,7 @@ static amp_status ampi_region_open(amp_ctx *ctx, const amp_autocast_desc *d, con
 }
 
 static amp_status ampi_check_autocast(amp_ctx *ctx, const amp_autocast_desc *d) {
-    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), AMP_ERR_UNINIT,
-        "desc.policy is not made by amp_policy_init");
+    AMPI_REQUIRE(!d->policy || AMPI_CLEAN(d->policy), AMP_ERR_UNINIT, "desc.policy is not made by amp_policy_init");
     AMPI_CHECK(
         d->low == AMP_AUTO || ampi_is_half(d->low), "desc.low is %s; f16 or bf16 is needed", amp_dtype_name(d->low));
     AMPI_CHECK(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), "desc.pin is %s; f32, f16 or bf16 is needed",
@@ -6856,14 +6842,14 @@ static amp_status ampi_fp8_rule(amp_ctx *ctx, amp_fp8_desc *d) {
 static amp_status ampi_fp8_fill(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
     size_t bytes = f->desc.tensors * sizeof *f->states, i;
-    amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
+    amp_fp8_state *s = (amp_fp8_state *)ampi_host_new(ctx, bytes);
     amp_status st;
     AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
     st = ctx->b->zero(ctx, f->states, f->words * 4);
     if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
-    ampi_host_free(&ctx->host, s, bytes);
+    ampi_host_drop(ctx, s, bytes);
     return ampi_settle(ctx, st);
 }
 static amp_status ampi_fp8_allocate(amp_fp8 *f) {
@@ -6890,13 +6876,13 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
     AMPI_TRY(ctx->b->may_wait(ctx));
-    f = (amp_fp8 *)ampi_host_alloc(&ctx->host, sizeof *f);
+    f = (amp_fp8 *)ampi_host_new(ctx, sizeof *f);
     AMPI_MEMORY(f);
     f->ctx = ctx;
     f->desc = d;
     st = ampi_fp8_allocate(f);
     if (st != AMP_OK) {
-        ampi_host_free(&ctx->host, f, sizeof *f);
+        ampi_host_drop(ctx, f, sizeof *f);
         return st;
     }
     f->next = ctx->fp8s;
@@ -6912,12 +6898,9 @@ AMP_API amp_status amp_fp8_create_checked(
 
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
-    amp_fp8 **at;
-    for (at = &ctx->fp8s; *at != f; at = &(*at)->next) {
-    }
-    *at = f->next;
+    AMPI_UNLINK(amp_fp8, ctx->fp8s, f, next);
     (void)ampi_do_free(ctx, f->states);
-    ampi_host_free(&ctx->host, f, sizeof *f);
+    ampi_host_drop(ctx, f, sizeof *f);
 }
 AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
@@ -6966,10 +6949,11 @@ static amp_status ampi_check_source(amp_ctx *ctx, const char *name, amp_array a)
 /* Memory apart from each other: what is read, and one or two outputs. */
 static amp_status ampi_quantize_extents(amp_ctx *ctx, const amp_quantize_job *j) {
     const size_t n = j->rows * j->cols;
-    ampi_extent r[3];
-    r[0] = ampi_extent_of("dst", j->dst, n, 0, 1);
-    r[1] = ampi_extent_of("dst_t", j->dst_t, n, 0, 1);
-    r[2] = ampi_extent_of("src", j->src, n, 1, 0);
+    const ampi_extent r[3] = {
+        ampi_extent_of("dst", j->dst, n, 0, 1),
+        ampi_extent_of("dst_t", j->dst_t, n, 0, 1),
+        ampi_extent_of("src", j->src, n, 1, 0),
+    };
     return ampi_check_extents(ctx, r, 3);
 }
 static amp_status ampi_check_quantize(amp_ctx *ctx, const amp_quantize_job *j, size_t *n) {
@@ -7099,7 +7083,7 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
 /* A job's numbers: defaults, and what can be checked without shapes. */
 static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     const char *misplaced = ampi_misplaced_scale(j);
-    AMPI_CHECK((uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, "desc.act is %d", (int)j->act);
+    AMPI_CHECK(AMPI_BELOW(j->act, AMP_ACT_COUNT), "desc.act is %d", (int)j->act);
     AMPI_CHECK(!j->backward || !j->bias.data, "desc.bias is not supported with desc.backward");
     AMPI_CHECK(!misplaced, "desc.%s is for FP8 only", misplaced);
     AMPI_TRY(ampi_check_words(ctx, "desc.alpha_ptr", j->alpha_ptr));
@@ -7177,14 +7161,15 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 
 /* Outputs may overlap nothing, but c may be d. */
 static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
-    ampi_extent r[7];
-    r[0] = ampi_extent_of("desc.d", j->d, span->d, 0, 1);
-    r[1] = ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0);
-    r[2] = ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0);
-    r[3] = ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0);
-    r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
-    r[5] = ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward);
-    r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
+    const ampi_extent r[7] = {
+        ampi_extent_of("desc.d", j->d, span->d, 0, 1),
+        ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0),
+        ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
+        ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
+        ampi_extent_of("desc.bias", j->bias, j->n, 1, 0),
+        ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
+        ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1),
+    };
     return ampi_check_extents(ctx, r, 7);
 }
 
@@ -7333,8 +7318,7 @@ typedef struct ampi_factor {
     uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
 } ampi_factor;
 static ampi_factor ampi_plain_factor(amp_array array) {
-    ampi_factor f = AMP_ZERO;
-    f.array = array;
+    ampi_factor f = {array, NULL, 0};
     return f;
 }
 
@@ -7356,17 +7340,17 @@ static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *
 static amp_status ampi_check_before(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *b = l->before;
     if (!b) return AMP_OK;
-    AMPI_REQUIRE(!b->_begin && !b->_end, AMP_ERR_UNINIT, "before is not zero-initialised");
+    AMPI_REQUIRE(AMPI_CLEAN(b), AMP_ERR_UNINIT, "before is not zero-initialised");
     AMPI_CHECK(b->after == l, "before->after is not this layer: each must point to the other");
     AMPI_CHECK(ampi_chain_fits(b, l), "before makes [%llu,%llu], but this layer reads [%llu,%llu]", AMPI_ULL(b->rows),
         AMPI_ULL(b->out), AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_CHECK((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, "before->act is %d", (int)b->act);
+    AMPI_CHECK(AMPI_BELOW(b->act, AMP_ACT_COUNT), "before->act is %d", (int)b->act);
     return AMP_OK;
 }
 static amp_status ampi_check_after(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *a = l->after;
     if (!a) return AMP_OK;
-    AMPI_REQUIRE(!a->_begin && !a->_end, AMP_ERR_UNINIT, "after is not zero-initialised");
+    AMPI_REQUIRE(AMPI_CLEAN(a), AMP_ERR_UNINIT, "after is not zero-initialised");
     AMPI_CHECK(a->before == l, "after->before is not this layer: each must point to the other");
     AMPI_CHECK(ampi_chain_fits(l, a), "after reads [%llu,%llu], but this layer makes [%llu,%llu]", AMPI_ULL(a->rows),
         AMPI_ULL(a->in), AMPI_ULL(l->rows), AMPI_ULL(l->out));
@@ -7376,7 +7360,7 @@ static amp_status ampi_check_after(amp_ctx *ctx, const amp_linear_desc *l) {
 /* What forward, backward and tuning check alike. */
 static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
     AMPI_CHECK_DESC(l);
-    AMPI_CHECK((uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, "act is %d", (int)l->act);
+    AMPI_CHECK(AMPI_BELOW(l->act, AMP_ACT_COUNT), "act is %d", (int)l->act);
     AMPI_CHECK(!(l->flags & ~AMPI_GEMM_FLAGS), "flags has an unknown bit");
     AMPI_TRY(ampi_check_before(ctx, l));
     AMPI_TRY(ampi_check_after(ctx, l));
@@ -7397,7 +7381,7 @@ static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, cons
 static amp_status ampi_from(amp_ctx *ctx, const char *name, amp_array *a, const amp_precision *from) {
     if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
     AMPI_CHECK(from, "%s.dtype is auto, but from is NULL: which layer made it?", name);
-    AMPI_REQUIRE(from->made, AMP_ERR_STAGE, "%s.dtype is auto, but the layer that from points to has not run", name);
+    AMPI_STAGE(from->made, "%s.dtype is auto, but the layer that from points to has not run", name);
     a->dtype = from->y;
     return AMP_OK;
 }
@@ -7595,12 +7579,13 @@ static amp_status ampi_forward_run(amp_ctx *ctx, ampi_layer *layer) {
 /* What the product would refuse, in the layer's own names. */
 static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    ampi_extent r[5];
-    r[0] = ampi_extent_of("y", l->y, layer->ny, 0, 1);
-    r[1] = ampi_extent_of("x", l->x, layer->nx, 1, 0);
-    r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
-    r[3] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
-    r[4] = ampi_extent_of("aux", l->aux, layer->ny, 0, 1);
+    const ampi_extent r[5] = {
+        ampi_extent_of("y", l->y, layer->ny, 0, 1),
+        ampi_extent_of("x", l->x, layer->nx, 1, 0),
+        ampi_extent_of("w", l->w, layer->nw, 1, 0),
+        ampi_extent_of("bias", l->bias, l->out, 1, 0),
+        ampi_extent_of("aux", l->aux, layer->ny, 0, 1),
+    };
     return ampi_check_extents(ctx, r, 5);
 }
 static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
@@ -7634,7 +7619,7 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
     const amp_precision *r = l->record;
     layer->want = l->pin;
     if (r) {
-        AMPI_REQUIRE(r->made, AMP_ERR_STAGE, "record is empty: amp_linear_forward has not run");
+        AMPI_STAGE(r->made, "record is empty: amp_linear_forward has not run");
         layer->want = r->used;
         if (l->x.dtype == AMP_AUTO) l->x.dtype = r->x;
         if (l->y.dtype == AMP_AUTO) l->y.dtype = r->y;
@@ -7792,16 +7777,17 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     const char *saved = ampi_act_reads_aux(l->act) ? "aux" : "y";
-    ampi_extent r[9];
-    r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
-    r[1] = ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0);
-    r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
-    r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
-    r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
-    r[5] = ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0);
-    r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
-    r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
-    r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
+    const ampi_extent r[9] = {
+        ampi_extent_of("dy", l->dy, layer->ny, last, act),
+        ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0),
+        ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1),
+        ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0),
+        ampi_extent_of("dw", l->dw, layer->nw, 0, 2),
+        ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0),
+        ampi_extent_of("dx", l->dx, layer->nx, 0, 3),
+        ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3),
+        ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0),
+    };
     return ampi_check_extents(ctx, r, 9);
 }
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same
@@ -7873,8 +7859,14 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
-    ampi_extent r[5];
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
+    const ampi_extent r[5] = {
+        ampi_extent_of("desc.logits", j->logits, span, 1, 0),
+        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0), /* of the size of a float */
+        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1),
+        ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
+        ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
+    };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
@@ -7882,11 +7874,6 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
-    r[0] = ampi_extent_of("desc.logits", j->logits, span, 1, 0);
-    r[1] = ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0); /* of the size of a float */
-    r[2] = ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1);
-    r[3] = ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1);
-    r[4] = ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1); /* 2: not compared with logits */
     AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
     AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
     AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
@@ -7931,8 +7918,7 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
 
 static void ampi_plan_param(ampi_layout *to, uint64_t count, const amp_params_desc *d, uint32_t keep_f32) {
     static const amp_param_desc none = AMP_ZERO; /* nothing is adopted */
-    amp_param_entry e;
-    memset(&e, 0, sizeof e);
+    amp_param_entry e = AMP_ZERO;
     e.count = count;
     e.model_dtype = keep_f32 ? AMP_F32 : d->model;
     e.grad_dtype = keep_f32 ? AMP_F32 : d->grad;
@@ -7944,13 +7930,12 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     const amp_plan_layer *layers, size_t n, amp_dtype in) {
     amp_params_desc d;
     ampi_layout set = AMP_ZERO;
-    amp_plan p;
+    amp_plan p = AMP_ZERO;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
     if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
     if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
-    memset(&p, 0, sizeof p);
     for (i = 0; i < n; i++) {
         const amp_plan_layer *l = &layers[i];
         uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == AMPI_ALL_LOWER;
@@ -8011,8 +7996,7 @@ static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_s
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
     AMPI_CHECK(snapshot, "snapshot is NULL");
-    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, AMP_ERR_UNINIT,
-        "snapshot is not made by amp_snapshot_take");
+    AMPI_REQUIRE(AMPI_CLEAN(&snapshot->policy), AMP_ERR_UNINIT, "snapshot is not made by amp_snapshot_take");
     AMPI_STAGE(snapshot->weights == ctx->weights,
         "weights have changed since the snapshot: the recomputed forward would not be the same");
     AMPI_STAGE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration),
@@ -8608,7 +8592,7 @@ static amp_status ampi_values_apply(ampi_file *f, ampi_section *s) {
         r.skipped = ampi_get(s->fields + 16, 8);
         p->stochastic = 0;
         p->phase = ampi_rules[p->phase][AMPI_DO_LOAD].next;
-        return f->ctx->b->set_record(f->ctx, p->record, p->mirror, &r);
+        return ampi_set_record(f->ctx, p, &r);
     }
     if (s->optional) p->stochastic = 1;
     if (s->kind == AMPI_SECTION_SCALER) {
@@ -8847,13 +8831,12 @@ static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, buffer_bytes);
+    f->buffer = (uint8_t *)ampi_host_new(ctx, buffer_bytes);
     AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
 static ampi_file ampi_file_of(amp_ctx *ctx, const char *path) {
-    ampi_file f;
-    memset(&f, 0, sizeof f);
+    ampi_file f = AMP_ZERO;
     f.ctx = ctx;
     f.path = path;
     return f;
@@ -8868,7 +8851,7 @@ static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_s
     f.to = &to;
     st = ampi_replacement_begin(&to, ctx, path);
     if (st == AMP_OK) st = ampi_replacement_end(&to, ampi_state_write(&f, state));
-    ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
+    ampi_host_drop(ctx, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
@@ -8915,7 +8898,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     else
         st = amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, ampi_reason());
     if (f.f) (void)fclose(f.f);
-    ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
+    ampi_host_drop(ctx, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
@@ -9074,7 +9057,7 @@ AMP_API const char *amp_op_class_name(amp_op_class c) {
 AMP_API const char *amp_system_name(amp_system s) {
     static const char names[AMP_SYSTEM_COUNT][16] = {
         "amp", "pytorch-cuda", "pytorch-cpu", "apex", "mindspore", "mindspore-auto"};
-    return (uint32_t)s < (uint32_t)AMP_SYSTEM_COUNT ? names[s] : "unknown system";
+    return AMPI_BELOW(s, AMP_SYSTEM_COUNT) ? names[s] : "unknown system";
 }
 
 /* ---- policies ---- */
@@ -9891,16 +9874,12 @@ static void ampi_pool_start(ampi_cpu *c) {
     while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
         c->workers++;
     (void)pthread_mutex_unlock(&c->lock);
+    c->threads = c->workers + 1;
     if (c->workers == 0) ampi_pool_end(c);
 }
-static int ampi_pool_size(const ampi_cpu *c) { return c->workers + 1; }
 #else
 static void ampi_pool_start(ampi_cpu *c) { (void)c; }
 static void ampi_pool_stop(ampi_cpu *c) { (void)c; }
-static int ampi_pool_size(const ampi_cpu *c) {
-    (void)c;
-    return 1;
-}
 static void ampi_lock(ampi_cpu *c) { (void)c; }
 static void ampi_unlock(ampi_cpu *c) { (void)c; }
 static void ampi_parallel(
@@ -10205,8 +10184,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *s, amp_finite_report *out) {
-    ampi_finite_job j;
-    memset(&j, 0, sizeof j);
+    ampi_finite_job j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
     j.s = s;
     j.inv = s ? amp_inverse_scale(s->scale) : 1.0f;
@@ -10421,8 +10399,7 @@ static void ampi_quantize_end(const ampi_quantize_run *q) {
     }
 }
 static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_quantize_run q;
-    memset(&q, 0, sizeof q);
+    ampi_quantize_run q = AMP_ZERO;
     q.c = ampi_cpu_of(ctx);
     q.j = j;
     q.limit = amp_fp8_most(j->dst.data ? j->dst.dtype : j->dst_t.dtype);
@@ -10449,8 +10426,7 @@ typedef struct ampi_step_job { /* one of the jobs, and what its tasks share */
     uint32_t overflow;
 } ampi_step_job;
 static ampi_step_job ampi_step_of(amp_ctx *ctx) {
-    ampi_step_job j;
-    memset(&j, 0, sizeof j);
+    ampi_step_job j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
     return j;
 }
@@ -10574,8 +10550,7 @@ typedef struct ampi_updating {
 } ampi_updating;
 static ampi_updating ampi_updating_of(
     const ampi_step_job *j, const amp_param_table *table, uint32_t param, const amp_step_record *r) {
-    ampi_updating b;
-    memset(&b, 0, sizeof b);
+    ampi_updating b = AMP_ZERO;
     b.k = j->c->k;
     b.p = &table->entries[param];
     b.r = r;
@@ -10786,20 +10761,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_poll(
-    amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
-    (void)ctx;
-    (void)mirror;
-    *out = *record;
-    return AMP_OK;
-}
-static amp_status ampi_cpu_set_record(
-    amp_ctx *ctx, amp_step_record *record, amp_step_mirror *mirror, const amp_step_record *host) {
-    (void)ctx;
-    (void)mirror;
-    *record = *host;
-    return AMP_OK;
-}
 static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
     const amp_clip_job *job = j->clip;
@@ -11241,9 +11202,7 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t n = job->rows * job->cols;
-    ampi_act_work j;
-    j.k = c->k;
-    j.job = job;
+    ampi_act_work j = {c->k, job};
     if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
@@ -11414,9 +11373,7 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
-    ampi_dropout_work j;
-    j.k = ampi_cpu_of(ctx)->k;
-    j.d = d;
+    ampi_dropout_work j = {ampi_cpu_of(ctx)->k, d};
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
 }
 
@@ -11512,8 +11469,8 @@ static amp_status ampi_cpu_threads(ampi_cpu *c, const amp_cpu_desc *d) {
         if (c->work || d->threads || c->rooms == 1) break;
     }
     if (!c->work) return AMP_ERR_NO_MEMORY;
+    c->threads = 1;
     ampi_pool_start(c);
-    c->threads = ampi_pool_size(c);
     snprintf(
         c->name, sizeof c->name, AMPI_CPU_KIND "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
     return AMP_OK;

@@ -1591,11 +1591,7 @@ AMPI_K void ampi_k_inspect_end(
     uint32_t group;
     if (threadIdx.x == 0) ampi_conclude_norm(job, &e->record, totals);
     if (threadIdx.x == AMP_BLOCK / 2u) {
-        ampi_ending at;
-        at.record = &e->record;
-        at.scaler = &e->scaler;
-        at.factor = factor;
-        at.finite = 1;
+        ampi_ending at = {&e->record, &e->scaler, factor, 1};
         for (group = 0; job->purpose == AMP_FOR_STEP && group < AMP_GROUPS; group++)
             at.finite &= e->finite[group];
         e->stepped = ampi_conclude_record(job, &at, totals);
@@ -1722,11 +1718,7 @@ typedef struct ampi_k_tally {
 } ampi_k_tally;
 static_assert(AMP_CHUNK / AMP_BLOCK < 65536u, "what a thread counts of a piece, in 16 bits");
 AMPI_K ampi_k_tally ampi_k_tally_begin(const amp_param_entry *e, uint32_t every) {
-    ampi_k_tally t;
-    t.spacing = amp_spacing_of(e->layout, e->model_dtype);
-    t.every = every;
-    t.counts = 0;
-    t.ratio = 0.0f;
+    ampi_k_tally t = {amp_spacing_of(e->layout, e->model_dtype), every, 0, 0.0f};
     return t;
 }
 /* The update of a weight from `old` to w, before it is stored: returns 1 if it is one, and it has to be looked at again
@@ -2851,10 +2843,7 @@ AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bit
    a row. */
 typedef struct ampi_k_place { uint64_t batch, row, group; } ampi_k_place; /* of a group */
 AMPI_K ampi_k_place ampi_k_place_of(uint64_t g, uint64_t across, uint64_t rows) {
-    ampi_k_place p;
-    p.group = g % across;
-    p.row = g / across % rows;
-    p.batch = g / across / rows;
+    ampi_k_place p = {g / across / rows, g / across % rows, g % across};
     return p;
 }
 /* Divisions of 64 bits are slow: one for each thread, then additions. */
@@ -3533,11 +3522,10 @@ static void ampi_cu_body(
 
 static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_cast_args a;
+    ampi_k_cast_args a = AMP_ZERO;
     AMPI_TRY(ampi_cu_here(c));
     if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
     if (dst.dtype == src.dtype) return ampi_cu_copy_async(ctx, dst.data, src.data, n * amp_dtype_size(dst.dtype));
-    memset(&a, 0, sizeof a);
     a.dst = dst.data;
     a.src = src.data;
     a.dst_type = dst.dtype;
@@ -3587,10 +3575,9 @@ static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_arra
 static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *unscale, amp_finite_report *host) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_list list;
+    ampi_k_list list = AMP_ZERO;
     size_t next = 0;
     ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
-    memset(&list, 0, sizeof list);
     AMPI_TRY(ampi_cu_here(c));
     if (host) AMPI_TRY(ampi_cu_zero(ctx, sums, sizeof *sums));
     while (ampi_cu_list(&list, dst, arrays, n, &next))
@@ -3603,10 +3590,9 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
 
 static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *host) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_list list;
+    ampi_k_list list = AMP_ZERO;
     size_t next = 0;
     ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
-    memset(&list, 0, sizeof list);
     AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
     while (ampi_cu_list(&list, NULL, arrays, n, &next))
         AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_histogram, list, counted));
@@ -3627,10 +3613,9 @@ static int ampi_cu_wide(const amp_array *x, size_t step) {
 }
 static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j, uint32_t write, uint32_t see) {
     const int turn = write && j->dst_t.data != NULL;
-    ampi_k_quantize_args a;
+    ampi_k_quantize_args a = AMP_ZERO;
     const size_t cols = turn ? j->cols : 8u; /* else one row */
     uint64_t tiles;
-    memset(&a, 0, sizeof a);
     a.job = *j;
     a.write = write;
     a.see = see;
@@ -3838,8 +3823,7 @@ static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_
 
 /* Only the activation: the epilogue of a product that is there already. */
 static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
-    amp_gemm_job p;
-    memset(&p, 0, sizeof p);
+    amp_gemm_job p = AMP_ZERO;
     p.m = p.batch = 1;
     p.n = p.ldd = j->rows * j->cols;
     p.d = j->dy;
@@ -3856,10 +3840,9 @@ static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
 static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_bias_args a;
+    ampi_k_bias_args a = AMP_ZERO;
     uint64_t room;
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
-    memset(&a, 0, sizeof a);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
@@ -3880,9 +3863,8 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
 }
 /* The column sums of a product's d, where its plan did not make them. */
 static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
-    amp_bias_grad_job j;
+    amp_bias_grad_job j = AMP_ZERO;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
-    memset(&j, 0, sizeof j);
     j.dy = p->d;
     j.rows = p->m;
     j.cols = p->n;
@@ -4713,6 +4695,8 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.may_wait = ampi_cu_may_wait;
     b.mirror_create = ampi_cu_mirror_create;
     b.mirror_destroy = ampi_cu_mirror_destroy;
+    b.set_record = ampi_cu_set_record;
+    b.poll = ampi_cu_poll;
     b.gemm_tune = ampi_cu_gemm_tune;
     b.capture_id = ampi_cu_capture_id;
     return b;
@@ -4908,14 +4892,13 @@ static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, 
 }
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
-    amp_cuda_desc d;
+    amp_cuda_desc d = AMP_ZERO;
     ampi_cuda *c;
     amp_status s;
     int now = 0;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
-    memset(&d, 0, sizeof d);
     if (desc) {
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;

@@ -16,26 +16,29 @@ AMP_INLINE float ampi_scalar_set(float x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_bits(float x) { return ampi_bits(x); }
 AMP_INLINE float ampi_scalar_as_floats(uint32_t x) { return ampi_float(x); }
-AMP_INLINE float ampi_scalar_add(float a, float b) { return amp_add(a, b); }
-AMP_INLINE float ampi_scalar_sub(float a, float b) { return amp_sub(a, b); }
-AMP_INLINE float ampi_scalar_mul(float a, float b) { return amp_mul(a, b); }
-AMP_INLINE float ampi_scalar_div(float a, float b) { return amp_div(a, b); }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
 AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }
-AMP_INLINE float ampi_scalar_at_least(float x, float limit) { return ampi_at_least(x, limit); }
-AMP_INLINE float ampi_scalar_at_most(float x, float limit) { return ampi_at_most(x, limit); }
-AMP_INLINE uint32_t ampi_scalar_and_words(uint32_t a, uint32_t b) { return a & b; }
-AMP_INLINE uint32_t ampi_scalar_or_words(uint32_t a, uint32_t b) { return a | b; }
-AMP_INLINE uint32_t ampi_scalar_xor_words(uint32_t a, uint32_t b) { return a ^ b; }
-AMP_INLINE uint32_t ampi_scalar_add_words(uint32_t a, uint32_t b) { return a + b; }
-AMP_INLINE uint32_t ampi_scalar_sub_words(uint32_t a, uint32_t b) { return a - b; }
-AMP_INLINE uint32_t ampi_scalar_shl(uint32_t a, uint32_t n) { return a << n; }
-AMP_INLINE uint32_t ampi_scalar_shr(uint32_t a, uint32_t n) { return a >> n; }
 AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
-AMP_INLINE uint32_t ampi_scalar_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
-AMP_INLINE uint32_t ampi_scalar_min(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? b : a; }
+#define AMPI_SCALAR(name, T, value) \
+    AMP_INLINE T ampi_scalar_##name(T a, T b) { return value; }
+AMPI_SCALAR(add, float, amp_add(a, b))
+AMPI_SCALAR(sub, float, amp_sub(a, b))
+AMPI_SCALAR(mul, float, amp_mul(a, b))
+AMPI_SCALAR(div, float, amp_div(a, b))
+AMPI_SCALAR(at_least, float, ampi_at_least(a, b))
+AMPI_SCALAR(at_most, float, ampi_at_most(a, b))
+AMPI_SCALAR(and_words, uint32_t, a &b)
+AMPI_SCALAR(or_words, uint32_t, a | b)
+AMPI_SCALAR(xor_words, uint32_t, a ^ b)
+AMPI_SCALAR(add_words, uint32_t, a + b)
+AMPI_SCALAR(sub_words, uint32_t, a - b)
+AMPI_SCALAR(shl, uint32_t, a << b)
+AMPI_SCALAR(shr, uint32_t, a >> b)
+AMPI_SCALAR(max, uint32_t, (int32_t)a > (int32_t)b ? a : b)
+AMPI_SCALAR(min, uint32_t, (int32_t)a > (int32_t)b ? b : a)
+#undef AMPI_SCALAR
 AMP_INLINE uint32_t ampi_scalar_select(int condition, uint32_t yes, uint32_t no) { /* no branch */
     uint32_t mask = 0u - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);

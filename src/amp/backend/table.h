@@ -49,7 +49,8 @@ typedef struct amp_backend {
     amp_status (*update)(amp_ctx *, const amp_update_job *);
     amp_status (*apply)(amp_ctx *, const amp_apply_job *);
     amp_status (*add)(amp_ctx *, const amp_add_job *);
-    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* or NULL, as the next one: no mirrors */
+    /* mirrors of records, all four, or NULL: a record is copied */
+    amp_status (*mirror_create)(amp_ctx *, amp_step_mirror **out); /* *out may stay NULL */
     void (*mirror_destroy)(amp_ctx *, amp_step_mirror *);
     amp_status (*poll)(amp_ctx *, const amp_step_record *record, const amp_step_mirror *mirror,
         amp_step_record *out); /* does not wait */
@@ -73,7 +74,7 @@ typedef struct amp_backend {
 /* clang-format off */
 #define AMPI_ENTRIES(X) \
     X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
-    X(conclude) X(inspect) X(update) X(apply) X(add) X(poll) X(set_record) \
+    X(conclude) X(inspect) X(update) X(apply) X(add) \
     X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
 /* clang-format on */
 

@@ -35,8 +35,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
 }
 AMP_INLINE amp_coef amp_coef_of_apply(const amp_apply_job *job, const amp_param_entry *p) {
     const amp_rates *r = &job->record->rate[p->group];
-    amp_coef c;
-    memset(&c, 0, sizeof c);
+    amp_coef c = AMP_ZERO;
     c.inv = c.clip = 1.0f;
     c.lr = job->with_rates ? r->lr : 1.0f;
     c.decay = job->with_rates && !p->no_decay ? r->decay : 1.0f;
@@ -48,8 +47,7 @@ AMP_INLINE int amp_clip_is_idle(const amp_clip_job *job) {
     return !ampi_nonzero(job->limit) && ampi_bits(job->record->clip) == 0x3f800000u;
 }
 AMP_INLINE amp_coef amp_coef_of_clip(const amp_clip_job *job) {
-    amp_coef c;
-    memset(&c, 0, sizeof c);
+    amp_coef c = AMP_ZERO;
     c.inv = 1.0f;
     c.clip = job->record ? job->record->clip : 1.0f;
     c.limit = job->scaler ? amp_mul(job->limit, job->scaler->scale) : job->limit;
@@ -107,9 +105,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
 typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
 typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
-    amp_draw d;
-    d.seed = r->seed;
-    d.stream = (r->steps << 24) + param;
+    amp_draw d = {r->seed, (r->steps << 24) + param};
     return d;
 }
 AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {

@@ -283,8 +283,7 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
 }
 static amp_status ampi_cpu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *s, amp_finite_report *out) {
-    ampi_finite_job j;
-    memset(&j, 0, sizeof j);
+    ampi_finite_job j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
     j.s = s;
     j.inv = s ? amp_inverse_scale(s->scale) : 1.0f;
@@ -499,8 +498,7 @@ static void ampi_quantize_end(const ampi_quantize_run *q) {
     }
 }
 static amp_status ampi_cpu_quantize(amp_ctx *ctx, const amp_quantize_job *j) {
-    ampi_quantize_run q;
-    memset(&q, 0, sizeof q);
+    ampi_quantize_run q = AMP_ZERO;
     q.c = ampi_cpu_of(ctx);
     q.j = j;
     q.limit = amp_fp8_most(j->dst.data ? j->dst.dtype : j->dst_t.dtype);

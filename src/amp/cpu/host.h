@@ -129,16 +129,12 @@ static void ampi_pool_start(ampi_cpu *c) {
     while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
         c->workers++;
     (void)pthread_mutex_unlock(&c->lock);
+    c->threads = c->workers + 1;
     if (c->workers == 0) ampi_pool_end(c);
 }
-static int ampi_pool_size(const ampi_cpu *c) { return c->workers + 1; }
 #else
 static void ampi_pool_start(ampi_cpu *c) { (void)c; }
 static void ampi_pool_stop(ampi_cpu *c) { (void)c; }
-static int ampi_pool_size(const ampi_cpu *c) {
-    (void)c;
-    return 1;
-}
 static void ampi_lock(ampi_cpu *c) { (void)c; }
 static void ampi_unlock(ampi_cpu *c) { (void)c; }
 static void ampi_parallel(

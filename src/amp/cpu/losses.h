@@ -163,9 +163,7 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
     }
 }
 static amp_status ampi_cpu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
-    ampi_dropout_work j;
-    j.k = ampi_cpu_of(ctx)->k;
-    j.d = d;
+    ampi_dropout_work j = {ampi_cpu_of(ctx)->k, d};
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_dropout_task, &j);
 }
 

@@ -11,8 +11,7 @@ typedef struct ampi_step_job { /* one of the jobs, and what its tasks share */
     uint32_t overflow;
 } ampi_step_job;
 static ampi_step_job ampi_step_of(amp_ctx *ctx) {
-    ampi_step_job j;
-    memset(&j, 0, sizeof j);
+    ampi_step_job j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
     return j;
 }
@@ -136,8 +135,7 @@ typedef struct ampi_updating {
 } ampi_updating;
 static ampi_updating ampi_updating_of(
     const ampi_step_job *j, const amp_param_table *table, uint32_t param, const amp_step_record *r) {
-    ampi_updating b;
-    memset(&b, 0, sizeof b);
+    ampi_updating b = AMP_ZERO;
     b.k = j->c->k;
     b.p = &table->entries[param];
     b.r = r;
@@ -348,20 +346,6 @@ static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
     return ampi_run(j.c, job->table.n_chunks, (double)job->table.n_elements, ampi_cpu_add_task, &j);
 }
 
-static amp_status ampi_cpu_poll(
-    amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
-    (void)ctx;
-    (void)mirror;
-    *out = *record;
-    return AMP_OK;
-}
-static amp_status ampi_cpu_set_record(
-    amp_ctx *ctx, amp_step_record *record, amp_step_mirror *mirror, const amp_step_record *host) {
-    (void)ctx;
-    (void)mirror;
-    *record = *host;
-    return AMP_OK;
-}
 static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_step_job *j = (const ampi_step_job *)arg;
     const amp_clip_job *job = j->clip;

@@ -90,8 +90,8 @@ static amp_status ampi_cpu_threads(ampi_cpu *c, const amp_cpu_desc *d) {
         if (c->work || d->threads || c->rooms == 1) break;
     }
     if (!c->work) return AMP_ERR_NO_MEMORY;
+    c->threads = 1;
     ampi_pool_start(c);
-    c->threads = ampi_pool_size(c);
     snprintf(
         c->name, sizeof c->name, AMPI_CPU_KIND "%s, %d thread%s", c->k->name, c->threads, c->threads == 1 ? "" : "s");
     return AMP_OK;

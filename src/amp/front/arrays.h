@@ -43,10 +43,9 @@ static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, i
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
     const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
-    const int before = y < x;
-    const uintptr_t apart = before ? x - y : y - x;
-    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(apart),
-        before ? "before" : "after");
+    const char *side = y < x ? "before" : "after";
+    const uintptr_t distance = y < x ? x - y : y - x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
 }
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
@@ -127,8 +126,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const
 }
 
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
-    amp_histogram h;
-    memset(&h, 0, sizeof h);
+    amp_histogram h = AMP_ZERO;
     AMPI_CHECK(out, "out is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(histogram);

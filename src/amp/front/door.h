@@ -75,38 +75,38 @@ struct amp_ctx {
     char error[320];
 };
 
+/* Host memory of a context, zeroed; given back with its size. */
+static void *ampi_host_new(const amp_ctx *ctx, size_t bytes) { return ampi_host_alloc(&ctx->host, bytes); }
+static void ampi_host_drop(const amp_ctx *ctx, void *p, size_t bytes) { ampi_host_free(&ctx->host, p, bytes); }
+
 /* ---- one thread at a time: a verb takes the context and gives it back; whoever comes meanwhile is refused and touches
    nothing but the two words that say so. Where the compiler has no atomics nobody is refused. ---- */
 #if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE == 2
+#  define AMPI_READ(word)     __atomic_load_n(word, __ATOMIC_ACQUIRE)
+#  define AMPI_WRITE(word, x) __atomic_store_n(word, x, __ATOMIC_RELEASE)
 static int ampi_take(amp_ctx *ctx) { /* 0: a different thread is inside */
     uint32_t unused = 0;
     return __atomic_compare_exchange_n(&ctx->in_use, &unused, 1u, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
+#else
+#  define AMPI_READ(word)     (*(word))
+#  define AMPI_WRITE(word, x) (void)(*(word) = (x))
+static int ampi_take(amp_ctx *ctx) { return ctx != NULL; }
+#endif
 static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
-    __atomic_store_n(&ctx->refused, sentence, __ATOMIC_RELEASE);
-    __atomic_store_n(&ctx->knocked, sentence, __ATOMIC_RELEASE);
+    AMPI_WRITE(&ctx->refused, sentence);
+    AMPI_WRITE(&ctx->knocked, sentence);
     return AMP_ERR_BUSY;
 }
-static const char *ampi_refusal(const amp_ctx *ctx) { return __atomic_load_n(&ctx->refused, __ATOMIC_ACQUIRE); }
-static void ampi_forget_refusal(amp_ctx *ctx) { __atomic_store_n(&ctx->refused, (const char *)NULL, __ATOMIC_RELAXED); }
+static const char *ampi_refusal(const amp_ctx *ctx) { return AMPI_READ(&ctx->refused); }
 static void ampi_give(amp_ctx *ctx) {
-    const char *knocked = __atomic_load_n(&ctx->knocked, __ATOMIC_ACQUIRE);
+    const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
-        __atomic_store_n(&ctx->knocked, (const char *)NULL, __ATOMIC_RELAXED);
+        AMPI_WRITE(&ctx->knocked, (const char *)NULL);
         if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
-    __atomic_store_n(&ctx->in_use, 0u, __ATOMIC_RELEASE);
+    AMPI_WRITE(&ctx->in_use, 0u);
 }
-#else
-static int ampi_take(amp_ctx *ctx) { return ctx != NULL; }
-static amp_status ampi_refuse(amp_ctx *ctx, const char *sentence) {
-    ctx->refused = sentence;
-    return AMP_ERR_BUSY;
-}
-static const char *ampi_refusal(const amp_ctx *ctx) { return ctx->refused; }
-static void ampi_forget_refusal(amp_ctx *ctx) { ctx->refused = NULL; }
-static void ampi_give(amp_ctx *ctx) { (void)ctx; }
-#endif
 
 /* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
    must not stay if that fails. */
@@ -162,7 +162,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     va_start(va, format);
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
-    if (ampi_refusal(ctx)) ampi_forget_refusal(ctx);
+    if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
     if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
@@ -187,15 +187,17 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 #define AMPI_INVALID(...)          amp_fail(ctx, AMP_ERR_INVALID_ARG, __VA_ARGS__)
 #define AMPI_CHECK(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_INVALID_ARG, __VA_ARGS__)
 #define AMPI_STAGE(condition, ...) AMPI_REQUIRE(condition, AMP_ERR_STAGE, __VA_ARGS__)
+#define AMPI_BELOW(x, count)       ((uint32_t)(x) < (uint32_t)(count)) /* of an enum's value */
 #define AMPI_MEMORY(pointer)       AMPI_REQUIRE(pointer, AMP_ERR_NO_MEMORY, "no host memory")
 /* what a backend may leave out of its table */
 #define AMPI_HAS(entry) AMPI_REQUIRE(ctx->b->entry, AMP_ERR_UNSUPPORTED, "backend %s has no %s", ctx->b->name, #entry)
+/* zero-initialised, or made by who makes it */
+#define AMPI_CLEAN(d)   (!(d)->_begin && !(d)->_end)
 /* first lines of a verb with a desc */
 #define AMPI_CHECK_DESC(d) \
     do { \
         AMPI_CHECK(d, "desc is NULL"); \
-        AMPI_REQUIRE( \
-            !(d)->_begin && !(d)->_end, AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
+        AMPI_REQUIRE(AMPI_CLEAN(d), AMP_ERR_UNINIT, "desc is not zero-initialised (_begin or _end is not 0)"); \
     } while (0)
 /* and of one whose desc may be NULL: then *d stays as it is */
 #define AMPI_TAKE_DESC(d, desc) \

@@ -32,14 +32,14 @@ static amp_status ampi_fp8_rule(amp_ctx *ctx, amp_fp8_desc *d) {
 static amp_status ampi_fp8_fill(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
     size_t bytes = f->desc.tensors * sizeof *f->states, i;
-    amp_fp8_state *s = (amp_fp8_state *)ampi_host_alloc(&ctx->host, bytes);
+    amp_fp8_state *s = (amp_fp8_state *)ampi_host_new(ctx, bytes);
     amp_status st;
     AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
     st = ctx->b->zero(ctx, f->states, f->words * 4);
     if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
-    ampi_host_free(&ctx->host, s, bytes);
+    ampi_host_drop(ctx, s, bytes);
     return ampi_settle(ctx, st);
 }
 static amp_status ampi_fp8_allocate(amp_fp8 *f) {
@@ -66,13 +66,13 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
     AMPI_TRY(ctx->b->may_wait(ctx));
-    f = (amp_fp8 *)ampi_host_alloc(&ctx->host, sizeof *f);
+    f = (amp_fp8 *)ampi_host_new(ctx, sizeof *f);
     AMPI_MEMORY(f);
     f->ctx = ctx;
     f->desc = d;
     st = ampi_fp8_allocate(f);
     if (st != AMP_OK) {
-        ampi_host_free(&ctx->host, f, sizeof *f);
+        ampi_host_drop(ctx, f, sizeof *f);
         return st;
     }
     f->next = ctx->fp8s;
@@ -88,12 +88,9 @@ AMP_API amp_status amp_fp8_create_checked(
 
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
-    amp_fp8 **at;
-    for (at = &ctx->fp8s; *at != f; at = &(*at)->next) {
-    }
-    *at = f->next;
+    AMPI_UNLINK(amp_fp8, ctx->fp8s, f, next);
     (void)ampi_do_free(ctx, f->states);
-    ampi_host_free(&ctx->host, f, sizeof *f);
+    ampi_host_drop(ctx, f, sizeof *f);
 }
 AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
 
@@ -142,10 +139,11 @@ static amp_status ampi_check_source(amp_ctx *ctx, const char *name, amp_array a)
 /* Memory apart from each other: what is read, and one or two outputs. */
 static amp_status ampi_quantize_extents(amp_ctx *ctx, const amp_quantize_job *j) {
     const size_t n = j->rows * j->cols;
-    ampi_extent r[3];
-    r[0] = ampi_extent_of("dst", j->dst, n, 0, 1);
-    r[1] = ampi_extent_of("dst_t", j->dst_t, n, 0, 1);
-    r[2] = ampi_extent_of("src", j->src, n, 1, 0);
+    const ampi_extent r[3] = {
+        ampi_extent_of("dst", j->dst, n, 0, 1),
+        ampi_extent_of("dst_t", j->dst_t, n, 0, 1),
+        ampi_extent_of("src", j->src, n, 1, 0),
+    };
     return ampi_check_extents(ctx, r, 3);
 }
 static amp_status ampi_check_quantize(amp_ctx *ctx, const amp_quantize_job *j, size_t *n) {

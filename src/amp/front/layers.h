@@ -8,8 +8,7 @@ typedef struct ampi_factor {
     uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
 } ampi_factor;
 static ampi_factor ampi_plain_factor(amp_array array) {
-    ampi_factor f = AMP_ZERO;
-    f.array = array;
+    ampi_factor f = {array, NULL, 0};
     return f;
 }
 
@@ -31,17 +30,17 @@ static int ampi_chain_fits(const amp_linear_desc *first, const amp_linear_desc *
 static amp_status ampi_check_before(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *b = l->before;
     if (!b) return AMP_OK;
-    AMPI_REQUIRE(!b->_begin && !b->_end, AMP_ERR_UNINIT, "before is not zero-initialised");
+    AMPI_REQUIRE(AMPI_CLEAN(b), AMP_ERR_UNINIT, "before is not zero-initialised");
     AMPI_CHECK(b->after == l, "before->after is not this layer: each must point to the other");
     AMPI_CHECK(ampi_chain_fits(b, l), "before makes [%llu,%llu], but this layer reads [%llu,%llu]", AMPI_ULL(b->rows),
         AMPI_ULL(b->out), AMPI_ULL(l->rows), AMPI_ULL(l->in));
-    AMPI_CHECK((uint32_t)b->act < (uint32_t)AMP_ACT_COUNT, "before->act is %d", (int)b->act);
+    AMPI_CHECK(AMPI_BELOW(b->act, AMP_ACT_COUNT), "before->act is %d", (int)b->act);
     return AMP_OK;
 }
 static amp_status ampi_check_after(amp_ctx *ctx, const amp_linear_desc *l) {
     const amp_linear_desc *a = l->after;
     if (!a) return AMP_OK;
-    AMPI_REQUIRE(!a->_begin && !a->_end, AMP_ERR_UNINIT, "after is not zero-initialised");
+    AMPI_REQUIRE(AMPI_CLEAN(a), AMP_ERR_UNINIT, "after is not zero-initialised");
     AMPI_CHECK(a->before == l, "after->before is not this layer: each must point to the other");
     AMPI_CHECK(ampi_chain_fits(l, a), "after reads [%llu,%llu], but this layer makes [%llu,%llu]", AMPI_ULL(a->rows),
         AMPI_ULL(a->in), AMPI_ULL(l->rows), AMPI_ULL(l->out));
@@ -51,7 +50,7 @@ static amp_status ampi_check_after(amp_ctx *ctx, const amp_linear_desc *l) {
 /* What forward, backward and tuning check alike. */
 static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, const ampi_goal *goal, ampi_layer *out) {
     AMPI_CHECK_DESC(l);
-    AMPI_CHECK((uint32_t)l->act < (uint32_t)AMP_ACT_COUNT, "act is %d", (int)l->act);
+    AMPI_CHECK(AMPI_BELOW(l->act, AMP_ACT_COUNT), "act is %d", (int)l->act);
     AMPI_CHECK(!(l->flags & ~AMPI_GEMM_FLAGS), "flags has an unknown bit");
     AMPI_TRY(ampi_check_before(ctx, l));
     AMPI_TRY(ampi_check_after(ctx, l));
@@ -72,7 +71,7 @@ static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, cons
 static amp_status ampi_from(amp_ctx *ctx, const char *name, amp_array *a, const amp_precision *from) {
     if (a->dtype != AMP_AUTO || !a->data) return AMP_OK;
     AMPI_CHECK(from, "%s.dtype is auto, but from is NULL: which layer made it?", name);
-    AMPI_REQUIRE(from->made, AMP_ERR_STAGE, "%s.dtype is auto, but the layer that from points to has not run", name);
+    AMPI_STAGE(from->made, "%s.dtype is auto, but the layer that from points to has not run", name);
     a->dtype = from->y;
     return AMP_OK;
 }
@@ -270,12 +269,13 @@ static amp_status ampi_forward_run(amp_ctx *ctx, ampi_layer *layer) {
 /* What the product would refuse, in the layer's own names. */
 static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    ampi_extent r[5];
-    r[0] = ampi_extent_of("y", l->y, layer->ny, 0, 1);
-    r[1] = ampi_extent_of("x", l->x, layer->nx, 1, 0);
-    r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
-    r[3] = ampi_extent_of("bias", l->bias, l->out, 1, 0);
-    r[4] = ampi_extent_of("aux", l->aux, layer->ny, 0, 1);
+    const ampi_extent r[5] = {
+        ampi_extent_of("y", l->y, layer->ny, 0, 1),
+        ampi_extent_of("x", l->x, layer->nx, 1, 0),
+        ampi_extent_of("w", l->w, layer->nw, 1, 0),
+        ampi_extent_of("bias", l->bias, l->out, 1, 0),
+        ampi_extent_of("aux", l->aux, layer->ny, 0, 1),
+    };
     return ampi_check_extents(ctx, r, 5);
 }
 static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
@@ -309,7 +309,7 @@ static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
     const amp_precision *r = l->record;
     layer->want = l->pin;
     if (r) {
-        AMPI_REQUIRE(r->made, AMP_ERR_STAGE, "record is empty: amp_linear_forward has not run");
+        AMPI_STAGE(r->made, "record is empty: amp_linear_forward has not run");
         layer->want = r->used;
         if (l->x.dtype == AMP_AUTO) l->x.dtype = r->x;
         if (l->y.dtype == AMP_AUTO) l->y.dtype = r->y;
@@ -467,16 +467,17 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
     const char *saved = ampi_act_reads_aux(l->act) ? "aux" : "y";
-    ampi_extent r[9];
-    r[0] = ampi_extent_of("dy", l->dy, layer->ny, last, act);
-    r[1] = ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0);
-    r[2] = ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1);
-    r[3] = ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0);
-    r[4] = ampi_extent_of("dw", l->dw, layer->nw, 0, 2);
-    r[5] = ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0);
-    r[6] = ampi_extent_of("dx", l->dx, layer->nx, 0, 3);
-    r[7] = ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3);
-    r[8] = ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0);
+    const ampi_extent r[9] = {
+        ampi_extent_of("dy", l->dy, layer->ny, last, act),
+        ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0),
+        ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1),
+        ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0),
+        ampi_extent_of("dw", l->dw, layer->nw, 0, 2),
+        ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0),
+        ampi_extent_of("dx", l->dx, layer->nx, 0, 3),
+        ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3),
+        ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0),
+    };
     return ampi_check_extents(ctx, r, 9);
 }
 /* Everything that can be refused is looked at before the first write: a call that was corrected starts from the same

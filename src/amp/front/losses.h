@@ -18,8 +18,14 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
-    ampi_extent r[5];
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
+    const ampi_extent r[5] = {
+        ampi_extent_of("desc.logits", j->logits, span, 1, 0),
+        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0), /* of the size of a float */
+        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1),
+        ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
+        ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
+    };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
@@ -27,11 +33,6 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
-    r[0] = ampi_extent_of("desc.logits", j->logits, span, 1, 0);
-    r[1] = ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0); /* of the size of a float */
-    r[2] = ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1);
-    r[3] = ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1);
-    r[4] = ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1); /* 2: not compared with logits */
     AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
     AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
     AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));

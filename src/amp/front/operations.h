@@ -133,7 +133,7 @@ AMP_API const char *amp_op_class_name(amp_op_class c) {
 AMP_API const char *amp_system_name(amp_system s) {
     static const char names[AMP_SYSTEM_COUNT][16] = {
         "amp", "pytorch-cuda", "pytorch-cpu", "apex", "mindspore", "mindspore-auto"};
-    return (uint32_t)s < (uint32_t)AMP_SYSTEM_COUNT ? names[s] : "unknown system";
+    return AMPI_BELOW(s, AMP_SYSTEM_COUNT) ? names[s] : "unknown system";
 }
 
 /* ---- policies ---- */

@@ -122,7 +122,7 @@ static amp_status ampi_do_params_create(
     AMPI_CHECK(d.flags == 0, "desc.flags is not 0");
     d = ampi_params_defaults(d);
     AMPI_TRY(ampi_check_layout(ctx, &d));
-    p = (amp_params *)ampi_host_alloc(&ctx->host, sizeof *p);
+    p = (amp_params *)ampi_host_new(ctx, sizeof *p);
     AMPI_MEMORY(p);
     p->ctx = ctx;
     p->desc = d;
@@ -201,12 +201,12 @@ static amp_status ampi_check_weights(const amp_params *p, const amp_param_desc *
 }
 
 static void ampi_param_forget_init(const amp_ctx *ctx, ampi_param *q) {
-    ampi_host_free(&ctx->host, q->init, q->d.count * sizeof(float));
+    ampi_host_drop(ctx, q->init, q->d.count * sizeof(float));
     q->init = NULL;
 }
 static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     ampi_param_forget_init(ctx, q);
-    if (q->name) ampi_host_free(&ctx->host, q->name, strlen(q->name) + 1);
+    if (q->name) ampi_host_drop(ctx, q->name, strlen(q->name) + 1);
     q->name = NULL;
 }
 
@@ -257,13 +257,10 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
 
 static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
-    amp_params **at;
     size_t i;
     ampi_untie(p);
     if (p->committed) {
-        for (at = &p->ctx->sets; *at != p; at = &(*at)->next) {
-        }
-        *at = p->next;
+        AMPI_UNLINK(amp_params, p->ctx->sets, p, next);
         ampi_weights_changed(p->ctx, p);
     }
     for (i = 0; i < AMPI_ARENAS; i++) {
@@ -272,7 +269,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
     }
     if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
     p->mirror = NULL;
-    ampi_host_free(&p->ctx->host, p->entries, p->n * sizeof *p->entries);
+    ampi_host_drop(p->ctx, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
     p->record = p->probe = NULL;
     memset(&p->table, 0, sizeof p->table);
@@ -285,8 +282,8 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_params_undo(p);
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, &p->params[i]);
-    ampi_host_free(&ctx->host, p->params, p->cap * sizeof *p->params);
-    ampi_host_free(&ctx->host, p, sizeof *p);
+    ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
+    ampi_host_drop(ctx, p, sizeof *p);
 }
 AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
 
@@ -330,8 +327,7 @@ typedef struct ampi_tables { /* what the arena of tables holds */
 } ampi_tables;
 
 static ampi_tables ampi_place_tables(ampi_layout *l) { /* after every parameter */
-    ampi_tables t;
-    memset(&t, 0, sizeof t);
+    ampi_tables t = AMP_ZERO;
     t.record = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.record);
     t.probe = (amp_step_record *)ampi_place(l, AMPI_TABLES, sizeof *t.probe);
     t.table.totals = (amp_totals *)ampi_place(l, AMPI_TABLES, sizeof *t.table.totals);
@@ -386,12 +382,12 @@ typedef struct ampi_staging { /* host memory for one block */
 
 static amp_status ampi_staging_begin(amp_ctx *ctx, uint64_t count, ampi_staging *b) {
     b->weights = count < AMPI_BLOCK_WEIGHTS ? (size_t)count : AMPI_BLOCK_WEIGHTS;
-    b->model = (uint16_t *)ampi_host_alloc(&ctx->host, 4 * b->weights);
+    b->model = (uint16_t *)ampi_host_new(ctx, 4 * b->weights);
     AMPI_MEMORY(b->model);
     b->low = b->model + b->weights;
     return AMP_OK;
 }
-static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_free(&ctx->host, b->model, 4 * b->weights); }
+static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_drop(ctx, b->model, 4 * b->weights); }
 
 static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low part above the model copy */
     if (e->layout == AMP_MASTER_SPLIT) return amp_split_pack(w, e->model_dtype);
@@ -462,7 +458,7 @@ static amp_status ampi_commit_entries(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     if (p->n == 0) return AMP_OK;
-    p->entries = (amp_param_entry *)ampi_host_alloc(&ctx->host, p->n * sizeof *p->entries);
+    p->entries = (amp_param_entry *)ampi_host_new(ctx, p->n * sizeof *p->entries);
     AMPI_MEMORY(p->entries);
     for (i = 0; i < p->n; i++) {
         const amp_param_desc *d = &p->params[i].d;
@@ -518,12 +514,12 @@ static size_t ampi_chunks_in_use(const amp_params *p, const uint8_t *used, amp_c
 /* That list, of n chunks, goes to the backend. */
 static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n, uint64_t *elements) {
     amp_ctx *ctx = p->ctx;
-    amp_chunk *chunks = (amp_chunk *)ampi_host_alloc(&ctx->host, n * sizeof *chunks);
+    amp_chunk *chunks = (amp_chunk *)ampi_host_new(ctx, n * sizeof *chunks);
     amp_status st;
     AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, elements);
     st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
-    ampi_host_free(&ctx->host, chunks, n * sizeof *chunks);
+    ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
 static amp_status ampi_commit_tables(amp_params *p) {
@@ -736,6 +732,10 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
+static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_step_record *r) {
+    if (!ctx->b->set_record) return ctx->b->copy(ctx, p->record, r, sizeof *r);
+    return ctx->b->set_record(ctx, p->record, p->mirror, r);
+}
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
@@ -757,13 +757,12 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
-    amp_step_record r;
+    amp_step_record r = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY(ctx->b->may_wait(ctx));
-    memset(&r, 0, sizeof r);
     r.steps = steps;
-    return ctx->b->set_record(ctx, p->record, p->mirror, &r);
+    return ampi_set_record(ctx, p, &r);
 }
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps) {
     AMPI_VERB_OF(p, params_set_steps, (p, steps));

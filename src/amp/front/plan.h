@@ -3,8 +3,7 @@
 
 static void ampi_plan_param(ampi_layout *to, uint64_t count, const amp_params_desc *d, uint32_t keep_f32) {
     static const amp_param_desc none = AMP_ZERO; /* nothing is adopted */
-    amp_param_entry e;
-    memset(&e, 0, sizeof e);
+    amp_param_entry e = AMP_ZERO;
     e.count = count;
     e.model_dtype = keep_f32 ? AMP_F32 : d->model;
     e.grad_dtype = keep_f32 ? AMP_F32 : d->grad;
@@ -16,13 +15,12 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     const amp_plan_layer *layers, size_t n, amp_dtype in) {
     amp_params_desc d;
     ampi_layout set = AMP_ZERO;
-    amp_plan p;
+    amp_plan p = AMP_ZERO;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
     if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
     if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
-    memset(&p, 0, sizeof p);
     for (i = 0; i < n; i++) {
         const amp_plan_layer *l = &layers[i];
         uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == AMPI_ALL_LOWER;

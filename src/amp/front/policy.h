@@ -7,7 +7,7 @@ AMP_API const char *amp_preset_name(amp_preset preset) {
         AMP_PRESET_LIST(AMP_X)
 #undef AMP_X
     };
-    return (uint32_t)preset < (uint32_t)AMP_PRESET_COUNT ? names[preset] : "unknown preset";
+    return AMPI_BELOW(preset, AMP_PRESET_COUNT) ? names[preset] : "unknown preset";
 }
 
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name) {
@@ -52,7 +52,7 @@ static const ampi_level ampi_levels[AMP_PRESET_COUNT] = { /* as in amp_policy */
     {AMPI_MINDSPORE, AMP_SYSTEM_MINDSPORE_AUTO, 1, AMPI_KEEP,   0, 1, 0, 0},
     {AMPI_OURS,      AMP_SYSTEM_AMP,            1, AMPI_KEEP,   0, 1, 0, 1}}; /* FP8; the scale: if FP16 is asked for */
 /* clang-format on */
-static int ampi_family(amp_preset p) { return ampi_levels[p].family; }
+static uint32_t ampi_family(amp_preset p) { return ampi_levels[p].family; }
 static int ampi_is_half(amp_dtype t) { return t == AMP_F16 || t == AMP_BF16; }
 static int ampi_is_model_dtype(amp_dtype t) { return t == AMP_F32 || ampi_is_half(t); }
 
@@ -91,7 +91,7 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
 
 /* clang-format off */
 /* Our name, which is amp_policy_desc's, and theirs, what it takes, the families that have it, why others do not, why O1
-   refuses it; in the order in which they are set. ampi_set_NAME does it. */
+   refuses it; in the order in which they are set. ampi_override_apply does it. */
 #define AMPI_PROPERTY_LIST(X) \
     X(enabled,        "enabled",               SWITCH, AMPI_ALL, "", "") \
     X(cast_model,     "cast_model_type",       DTYPE,  AMPI_APEX | AMPI_MINDSPORE, \
@@ -117,27 +117,14 @@ typedef struct ampi_override {
     int dynamic;      /* 1: of loss_scale */
 } ampi_override;
 
-static amp_status ampi_set_enabled(amp_ctx *ctx, const ampi_override *o) {
-    (void)ctx;
-    o->p->enabled = o->x != 0.0;
-    if (!o->p->enabled) o->p->scaling = AMP_SCALER_OFF;
-    return AMP_OK;
-}
-static amp_status ampi_set_keep_norms(amp_ctx *ctx, const ampi_override *o) {
-    (void)ctx;
-    o->p->keep_norms = o->x != 0.0;
-    return AMP_OK;
-}
-static amp_status ampi_set_master_weights(amp_ctx *ctx, const ampi_override *o) {
-    (void)ctx;
-    o->p->master_weights = o->x != 0.0;
+static amp_status ampi_set_switch(const ampi_override *o, uint32_t *field) {
+    *field = o->x != 0.0;
     return AMP_OK;
 }
 static amp_status ampi_set_autocast(amp_ctx *ctx, const ampi_override *o) {
     AMPI_CHECK(o->x == 0.0 || o->p->preset == AMP_O1, "%s = True comes with O1 only, not with %s", o->name,
         amp_preset_name(o->p->preset));
-    o->p->autocast = o->x != 0.0;
-    return AMP_OK;
+    return ampi_set_switch(o, &o->p->autocast);
 }
 static amp_status ampi_set_cast_model(amp_ctx *ctx, const ampi_override *o) { /* AMP_AUTO: no cast */
     amp_dtype t = (amp_dtype)o->x;
@@ -166,16 +153,10 @@ static amp_status ampi_set_scale(amp_ctx *ctx, const ampi_override *o, float *sc
     *scale = (float)o->x;
     return AMP_OK;
 }
-static amp_status ampi_set_min_scale(amp_ctx *ctx, const ampi_override *o) {
-    return ampi_set_scale(ctx, o, &o->p->min_scale);
-}
-static amp_status ampi_set_max_scale(amp_ctx *ctx, const ampi_override *o) {
-    return ampi_set_scale(ctx, o, &o->p->max_scale);
-}
 static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     amp_policy *p = o->p;
     amp_dtype t = (amp_dtype)o->x;
-    if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && (uint32_t)t < (uint32_t)AMP_DTYPE_COUNT) {
+    if (!ampi_is_half(t) && p->preset == AMP_PRESET_PYTORCH_CPU && AMPI_BELOW(t, AMP_DTYPE_COUNT)) {
         amp_log_event(ctx, AMP_LOG_WARNING, "pytorch-cpu supports bf16 and f16, not %s: disabled", amp_dtype_name(t));
         p->enabled = 0;
         p->scaling = AMP_SCALER_OFF;
@@ -215,20 +196,33 @@ typedef struct ampi_property_row {
 static const ampi_property_row ampi_properties[AMPI_PROPERTIES] = {AMPI_PROPERTY_LIST(AMP_X)};
 #undef AMP_X
 
+static amp_status ampi_override_apply(amp_ctx *ctx, const ampi_override *o, ampi_property property) {
+    amp_policy *p = o->p;
+    switch (property) {
+    case AMPI_P_enabled:
+        if (o->x == 0.0) p->scaling = AMP_SCALER_OFF;
+        return ampi_set_switch(o, &p->enabled);
+    case AMPI_P_keep_norms: return ampi_set_switch(o, &p->keep_norms);
+    case AMPI_P_master_weights: return ampi_set_switch(o, &p->master_weights);
+    case AMPI_P_cast_model: return ampi_set_cast_model(ctx, o);
+    case AMPI_P_autocast: return ampi_set_autocast(ctx, o);
+    case AMPI_P_cast_outputs: return ampi_set_cast_outputs(ctx, o);
+    case AMPI_P_num_losses: return ampi_set_num_losses(ctx, o);
+    case AMPI_P_min_scale: return ampi_set_scale(ctx, o, &p->min_scale);
+    case AMPI_P_max_scale: return ampi_set_scale(ctx, o, &p->max_scale);
+    case AMPI_P_low: return ampi_set_low(ctx, o);
+    case AMPI_P_loss_scale: return ampi_set_loss_scale(ctx, o);
+    case AMPI_PROPERTIES: break;
+    }
+    return AMP_OK;
+}
 static amp_status ampi_override_set(amp_ctx *ctx, ampi_override *o, ampi_property property) {
     const ampi_property_row *row = &ampi_properties[property];
     int f32_model = property == AMPI_P_cast_model && ((amp_dtype)o->x == AMP_F32 || (amp_dtype)o->x == AMP_AUTO);
     AMPI_CHECK(row->families & ampi_family(o->p->preset), "%s is not a property of %s%s", o->name,
         amp_preset_name(o->p->preset), row->missing);
     AMPI_CHECK(o->p->preset != AMP_O1 || !row->o1[0] || f32_model, "%s is given, but O1 %s", o->name, row->o1);
-    switch (property) {
-#define AMP_X(name, ...) \
-case AMPI_P_##name: return ampi_set_##name(ctx, o);
-        AMPI_PROPERTY_LIST(AMP_X)
-#undef AMP_X
-    case AMPI_PROPERTIES: break;
-    }
-    return AMP_OK;
+    return ampi_override_apply(ctx, o, property);
 }
 
 /* What no single override can see; then the policy is as asked for. */
@@ -337,7 +331,7 @@ static amp_status ampi_do_policy_init(
     amp_policy p;
     ampi_override o = AMP_ZERO;
     AMPI_CHECK(policy, "policy is NULL");
-    AMPI_CHECK((uint32_t)preset < (uint32_t)AMP_PRESET_COUNT, "preset is %d: no such level", (int)preset);
+    AMPI_CHECK(AMPI_BELOW(preset, AMP_PRESET_COUNT), "preset is %d: no such level", (int)preset);
     AMPI_TAKE_DESC(&d, overrides);
     o.p = &p;
     ampi_policy_level(&p, preset, ampi_is_half(d.low) ? d.low : AMP_AUTO);
@@ -393,7 +387,7 @@ static amp_status ampi_do_policy_set(amp_ctx *ctx, amp_policy *policy, const cha
     AMPI_CHECK(policy, "policy is NULL");
     AMPI_CHECK(property, "property is NULL");
     AMPI_CHECK(value, "value is NULL");
-    AMPI_REQUIRE(!policy->_begin && !policy->_end, AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
+    AMPI_REQUIRE(AMPI_CLEAN(policy), AMP_ERR_UNINIT, "policy is not made by amp_policy_init");
     while (k < AMPI_PROPERTIES && !ampi_property_is(&ampi_properties[k], property))
         k++;
     AMPI_CHECK(k < AMPI_PROPERTIES, "\"%s\" is not a property", property);

@@ -91,7 +91,7 @@ static const char *ampi_misplaced_scale(const amp_gemm_desc *d) {
 /* A job's numbers: defaults, and what can be checked without shapes. */
 static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     const char *misplaced = ampi_misplaced_scale(j);
-    AMPI_CHECK((uint32_t)j->act < (uint32_t)AMP_ACT_COUNT, "desc.act is %d", (int)j->act);
+    AMPI_CHECK(AMPI_BELOW(j->act, AMP_ACT_COUNT), "desc.act is %d", (int)j->act);
     AMPI_CHECK(!j->backward || !j->bias.data, "desc.bias is not supported with desc.backward");
     AMPI_CHECK(!misplaced, "desc.%s is for FP8 only", misplaced);
     AMPI_TRY(ampi_check_words(ctx, "desc.alpha_ptr", j->alpha_ptr));
@@ -169,14 +169,15 @@ static int ampi_c_is_d(const amp_gemm_job *j) {
 
 /* Outputs may overlap nothing, but c may be d. */
 static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
-    ampi_extent r[7];
-    r[0] = ampi_extent_of("desc.d", j->d, span->d, 0, 1);
-    r[1] = ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0);
-    r[2] = ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0);
-    r[3] = ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0);
-    r[4] = ampi_extent_of("desc.bias", j->bias, j->n, 1, 0);
-    r[5] = ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward);
-    r[6] = ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1);
+    const ampi_extent r[7] = {
+        ampi_extent_of("desc.d", j->d, span->d, 0, 1),
+        ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0),
+        ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
+        ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
+        ampi_extent_of("desc.bias", j->bias, j->n, 1, 0),
+        ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
+        ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1),
+    };
     return ampi_check_extents(ctx, r, 7);
 }
 

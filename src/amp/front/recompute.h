@@ -32,8 +32,7 @@ static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_s
     amp_autocast_desc d = AMP_ZERO;
     ampi_region r;
     AMPI_CHECK(snapshot, "snapshot is NULL");
-    AMPI_REQUIRE(!snapshot->policy._begin && !snapshot->policy._end, AMP_ERR_UNINIT,
-        "snapshot is not made by amp_snapshot_take");
+    AMPI_REQUIRE(AMPI_CLEAN(&snapshot->policy), AMP_ERR_UNINIT, "snapshot is not made by amp_snapshot_take");
     AMPI_STAGE(snapshot->weights == ctx->weights,
         "weights have changed since the snapshot: the recomputed forward would not be the same");
     AMPI_STAGE(!snapshot->iteration || ampi_iteration_lasts(ctx, snapshot->iteration),

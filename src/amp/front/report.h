@@ -171,11 +171,8 @@ static void ampi_report_line(ampi_text *text, const amp_report_row *row) {
         ampi_add_text(text, " |%5s %8s\n", "-", "-");
 }
 AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *rows, size_t n) {
-    ampi_text t;
+    ampi_text t = {text, text ? bytes : 0, 0};
     size_t i;
-    t.to = text;
-    t.bytes = text ? bytes : 0;
-    t.length = 0;
     if (t.bytes) text[0] = 0;
     if (!rows) return 0;
     ampi_add_text(&t, "%-20s %10s %5s %10s", "percent of values", "values", "bad", "2^");

@@ -53,8 +53,7 @@ static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_
 
 static amp_scaler_state ampi_off_state(void) { /* of a scaler that is OFF */
     amp_scaler_desc d = AMP_ZERO;
-    amp_scaler_state t;
-    memset(&t, 0, sizeof t);
+    amp_scaler_state t = AMP_ZERO;
     t.scale = t.inverse = 1.0f;
     d.mode = AMP_SCALER_OFF;
     (void)ampi_scaler_rule(NULL, &t, &d);
@@ -80,13 +79,13 @@ static amp_status ampi_do_scaler_create(
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
     AMPI_TRY(ctx->b->may_wait(ctx));
-    s = (amp_scaler *)ampi_host_alloc(&ctx->host, sizeof *s);
+    s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
     if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
         (void)ampi_do_free(ctx, mem);
-        ampi_host_free(&ctx->host, s, sizeof *s);
+        ampi_host_drop(ctx, s, sizeof *s);
         return st;
     }
     s->ctx = ctx;
@@ -106,14 +105,11 @@ AMP_API amp_status amp_scaler_create_checked(
 
 static void ampi_do_scaler_destroy(amp_scaler *s) {
     amp_ctx *ctx = s->ctx;
-    amp_scaler **at;
     while (s->tied)
         ampi_untie(s->tied);
-    for (at = &ctx->scalers; *at != s; at = &(*at)->next) {
-    }
-    *at = s->next;
+    AMPI_UNLINK(amp_scaler, ctx->scalers, s, next);
     (void)ampi_do_free(ctx, s->state);
-    ampi_host_free(&ctx->host, s, sizeof *s);
+    ampi_host_drop(ctx, s, sizeof *s);
 }
 AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
 

@@ -55,10 +55,10 @@ static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_free_arenas(ctx, &s->retired);
     ampi_free_arenas(ctx, &s->outgrown);
     (void)ampi_do_free(ctx, s->arena);
-    ampi_host_free(&ctx->host, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
-    ampi_host_free(&ctx->host, s->retired.list, s->retired.cap * sizeof *s->retired.list);
-    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
-    ampi_host_free(&ctx->host, s, sizeof *s);
+    ampi_host_drop(ctx, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
+    ampi_host_drop(ctx, s->retired.list, s->retired.cap * sizeof *s->retired.list);
+    ampi_host_drop(ctx, s->cached, s->cap_cached * sizeof *s->cached);
+    ampi_host_drop(ctx, s, sizeof *s);
     ctx->scope = NULL;
 }
 
@@ -133,9 +133,9 @@ static amp_status ampi_scope_entries(amp_ctx *ctx, size_t entries) {
     ampi_scope *s = ctx->scope;
     ampi_cached *c;
     if (entries <= s->cap_cached) return AMP_OK;
-    c = (ampi_cached *)ampi_host_alloc(&ctx->host, entries * sizeof *c);
+    c = (ampi_cached *)ampi_host_new(ctx, entries * sizeof *c);
     AMPI_REQUIRE(c, AMP_ERR_NO_MEMORY, "no host memory for %llu entries", AMPI_ULL(entries));
-    ampi_host_free(&ctx->host, s->cached, s->cap_cached * sizeof *s->cached);
+    ampi_host_drop(ctx, s->cached, s->cap_cached * sizeof *s->cached);
     s->cached = c;
     s->cap_cached = entries;
     return AMP_OK;
@@ -206,7 +206,7 @@ static amp_status ampi_scope_outermost(amp_ctx *ctx, const amp_autocast_desc *d,
 /* Opens a region; d has been checked. */
 static amp_status ampi_region_open(amp_ctx *ctx, const amp_autocast_desc *d, const ampi_region *r) {
     ampi_scope *s = ctx->scope;
-    if (!s) ctx->scope = s = (ampi_scope *)ampi_host_alloc(&ctx->host, sizeof *s);
+    if (!s) ctx->scope = s = (ampi_scope *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     AMPI_STAGE(s->depth < AMP_AUTOCAST_DEPTH, "%d regions are open already", AMP_AUTOCAST_DEPTH);
     if (s->depth == 0) AMPI_TRY(ampi_scope_outermost(ctx, d, r->enabled != 0));
@@ -216,8 +216,7 @@ static amp_status ampi_region_open(amp_ctx *ctx, const amp_autocast_desc *d, con
 }
 
 static amp_status ampi_check_autocast(amp_ctx *ctx, const amp_autocast_desc *d) {
-    AMPI_REQUIRE(!d->policy || (!d->policy->_begin && !d->policy->_end), AMP_ERR_UNINIT,
-        "desc.policy is not made by amp_policy_init");
+    AMPI_REQUIRE(!d->policy || AMPI_CLEAN(d->policy), AMP_ERR_UNINIT, "desc.policy is not made by amp_policy_init");
     AMPI_CHECK(
         d->low == AMP_AUTO || ampi_is_half(d->low), "desc.low is %s; f16 or bf16 is needed", amp_dtype_name(d->low));
     AMPI_CHECK(d->pin == AMP_AUTO || ampi_is_model_dtype(d->pin), "desc.pin is %s; f32, f16 or bf16 is needed",

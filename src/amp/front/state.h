@@ -281,7 +281,7 @@ static amp_status ampi_values_apply(ampi_file *f, ampi_section *s) {
         r.skipped = ampi_get(s->fields + 16, 8);
         p->stochastic = 0;
         p->phase = ampi_rules[p->phase][AMPI_DO_LOAD].next;
-        return f->ctx->b->set_record(f->ctx, p->record, p->mirror, &r);
+        return ampi_set_record(f->ctx, p, &r);
     }
     if (s->optional) p->stochastic = 1;
     if (s->kind == AMPI_SECTION_SCALER) {
@@ -520,13 +520,12 @@ static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_alloc(&ctx->host, buffer_bytes);
+    f->buffer = (uint8_t *)ampi_host_new(ctx, buffer_bytes);
     AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
 static ampi_file ampi_file_of(amp_ctx *ctx, const char *path) {
-    ampi_file f;
-    memset(&f, 0, sizeof f);
+    ampi_file f = AMP_ZERO;
     f.ctx = ctx;
     f.path = path;
     return f;
@@ -541,7 +540,7 @@ static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_s
     f.to = &to;
     st = ampi_replacement_begin(&to, ctx, path);
     if (st == AMP_OK) st = ampi_replacement_end(&to, ampi_state_write(&f, state));
-    ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
+    ampi_host_drop(ctx, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state) {
@@ -588,7 +587,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     else
         st = amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, ampi_reason());
     if (f.f) (void)fclose(f.f);
-    ampi_host_free(&ctx->host, f.buffer, f.buffer_bytes);
+    ampi_host_drop(ctx, f.buffer, f.buffer_bytes);
     return st;
 }
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state) {

@@ -55,6 +55,14 @@ static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
     else
         AMP_FREE(p);
 }
+/* x leaves a list of its kind. */
+#define AMPI_UNLINK(type, list, x, next) \
+    do { \
+        type **at_ = &(list); \
+        while (*at_ != (x)) \
+            at_ = &(*at_)->next; \
+        *at_ = (x)->next; \
+    } while (0)
 static int ampi_product(size_t *out, size_t a, size_t b) {              /* 0 when it overflows */
     if ((a | b) >> (sizeof a * 4) && b && a > (size_t)-1 / b) return 0; /* a division only for large numbers */
     *out = a * b;

@@ -94,11 +94,8 @@ static int ampi_is_at_rest(const amp_params *p) { /* no gradient is half-way bet
 
 /* forgets the scaler, and with it the hold on its scale */
 static void ampi_untie(amp_params *p) {
-    amp_params **at;
     if (!p->scaler) return;
-    for (at = &p->scaler->tied; *at != p; at = &(*at)->next_tied) {
-    }
-    *at = p->next_tied;
+    AMPI_UNLINK(amp_params, p->scaler->tied, p, next_tied);
     p->phase = ampi_phase_after_update(p);
     p->scaler = NULL;
     p->next_tied = NULL;
@@ -254,7 +251,7 @@ static amp_status ampi_check_clip(amp_ctx *ctx, const char *name, float x) {
 static amp_status ampi_check_step(amp_ctx *ctx, const amp_params *p, const amp_step_desc *d, ampi_step_args *a) {
     AMPI_CHECK_DESC(d);
     a->d = d;
-    AMPI_CHECK((uint32_t)d->optimizer < (uint32_t)AMP_OPTIMIZER_COUNT, "desc.optimizer is %d", (int)d->optimizer);
+    AMPI_CHECK(AMPI_BELOW(d->optimizer, AMP_OPTIMIZER_COUNT), "desc.optimizer is %d", (int)d->optimizer);
     AMPI_TRY(ampi_check_clip(ctx, "desc.clip_norm", d->clip_norm));
     AMPI_TRY(ampi_check_clip(ctx, "desc.clip_value", d->clip_value));
     AMPI_TRY(ampi_check_groups(ctx, p, a));
@@ -266,8 +263,7 @@ static amp_status ampi_check_step(amp_ctx *ctx, const amp_params *p, const amp_s
 static amp_inspect_job ampi_inspect_of(amp_params *p, const amp_scaler *s, ampi_takes takes, amp_purpose purpose) {
     amp_scaler_state *state = ampi_is_on(s) ? s->state : NULL;
     int aside = purpose == AMP_FOR_NORM; /* asked by hand: leaves the step's record and the scaler alone */
-    amp_inspect_job job;
-    memset(&job, 0, sizeof job);
+    amp_inspect_job job = AMP_ZERO;
     job.sum.table = p->table;
     job.sum.scale = takes == AMPI_SCALED ? state : NULL;
     job.sum.divide = 1;
@@ -333,8 +329,7 @@ static amp_status ampi_run_inspection(
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
     const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
-    amp_update_job job;
-    memset(&job, 0, sizeof job);
+    amp_update_job job = AMP_ZERO;
     job.table = p->table;
     job.record = p->record;
     job.mirror = p->mirror;
@@ -410,7 +405,7 @@ AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc
 static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
     amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
-    amp_apply_job job;
+    amp_apply_job job = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_TRY(ampi_check_array(ctx, "u", u, (size_t)p->entries[i].count, 1));
@@ -420,7 +415,6 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     AMPI_STAGE(!p->params[i].unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
     AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));
-    memset(&job, 0, sizeof job);
     job.table = p->table;
     job.record = p->record;
     job.mirror = p->mirror;
@@ -441,7 +435,7 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
     amp_inspect_job job;
-    amp_add_job add;
+    amp_add_job add = AMP_ZERO;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_CHECK(p->desc.accumulate, "the set has no accumulators (amp_params_desc.accumulate)");
     rule = ampi_rule_of(p, s, AMPI_DO_ACCUMULATE);
@@ -449,7 +443,6 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
     AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
-    memset(&add, 0, sizeof add);
     add.table = p->table;
     add.record = p->record;
     AMPI_TRY(ctx->b->add(ctx, &add));
@@ -518,14 +511,13 @@ AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
 static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     amp_ctx *ctx = p->ctx;
     ampi_takes takes;
-    amp_clip_job job;
+    amp_clip_job job = AMP_ZERO;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_TRY(ampi_check_clip(ctx, "max_norm", max_norm));
     AMPI_TRY(ampi_check_clip(ctx, "max_value", max_value));
     AMPI_CHECK(
         ampi_nonzero(max_norm) || ampi_nonzero(max_value), "max_norm and max_value are 0: one of them must be > 0");
     takes = ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes;
-    memset(&job, 0, sizeof job);
     job.table = p->table;
     job.limit = max_value;
     job.accum = takes == AMPI_SUMS;
@@ -543,6 +535,7 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(out, "out is NULL");
+    if (!ctx->b->poll) return ctx->b->copy(ctx, out, p->record, sizeof *out);
     return ctx->b->poll(ctx, p->record, p->mirror, out);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }

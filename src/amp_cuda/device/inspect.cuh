@@ -339,11 +339,7 @@ AMPI_K void ampi_k_inspect_end(
     uint32_t group;
     if (threadIdx.x == 0) ampi_conclude_norm(job, &e->record, totals);
     if (threadIdx.x == AMP_BLOCK / 2u) {
-        ampi_ending at;
-        at.record = &e->record;
-        at.scaler = &e->scaler;
-        at.factor = factor;
-        at.finite = 1;
+        ampi_ending at = {&e->record, &e->scaler, factor, 1};
         for (group = 0; job->purpose == AMP_FOR_STEP && group < AMP_GROUPS; group++)
             at.finite &= e->finite[group];
         e->stepped = ampi_conclude_record(job, &at, totals);

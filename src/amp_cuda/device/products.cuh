@@ -239,10 +239,7 @@ AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bit
    a row. */
 typedef struct ampi_k_place { uint64_t batch, row, group; } ampi_k_place; /* of a group */
 AMPI_K ampi_k_place ampi_k_place_of(uint64_t g, uint64_t across, uint64_t rows) {
-    ampi_k_place p;
-    p.group = g % across;
-    p.row = g / across % rows;
-    p.batch = g / across / rows;
+    ampi_k_place p = {g / across / rows, g / across % rows, g % across};
     return p;
 }
 /* Divisions of 64 bits are slow: one for each thread, then additions. */

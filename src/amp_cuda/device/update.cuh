@@ -56,11 +56,7 @@ typedef struct ampi_k_tally {
 } ampi_k_tally;
 static_assert(AMP_CHUNK / AMP_BLOCK < 65536u, "what a thread counts of a piece, in 16 bits");
 AMPI_K ampi_k_tally ampi_k_tally_begin(const amp_param_entry *e, uint32_t every) {
-    ampi_k_tally t;
-    t.spacing = amp_spacing_of(e->layout, e->model_dtype);
-    t.every = every;
-    t.counts = 0;
-    t.ratio = 0.0f;
+    ampi_k_tally t = {amp_spacing_of(e->layout, e->model_dtype), every, 0, 0.0f};
     return t;
 }
 /* The update of a weight from `old` to w, before it is stored: returns 1 if it is one, and it has to be looked at again

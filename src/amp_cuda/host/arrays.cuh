@@ -21,11 +21,10 @@ static void ampi_cu_body(
 
 static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_cast_args a;
+    ampi_k_cast_args a = AMP_ZERO;
     AMPI_TRY(ampi_cu_here(c));
     if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
     if (dst.dtype == src.dtype) return ampi_cu_copy_async(ctx, dst.data, src.data, n * amp_dtype_size(dst.dtype));
-    memset(&a, 0, sizeof a);
     a.dst = dst.data;
     a.src = src.data;
     a.dst_type = dst.dtype;
@@ -75,10 +74,9 @@ static void ampi_cu_finite_report(const ampi_k_finite_sums *sums, const amp_arra
 static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_array *arrays, size_t n,
     amp_scaler_state *unscale, amp_finite_report *host) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_list list;
+    ampi_k_list list = AMP_ZERO;
     size_t next = 0;
     ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
-    memset(&list, 0, sizeof list);
     AMPI_TRY(ampi_cu_here(c));
     if (host) AMPI_TRY(ampi_cu_zero(ctx, sums, sizeof *sums));
     while (ampi_cu_list(&list, dst, arrays, n, &next))
@@ -91,10 +89,9 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
 
 static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_t n, amp_histogram *host) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_list list;
+    ampi_k_list list = AMP_ZERO;
     size_t next = 0;
     ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
-    memset(&list, 0, sizeof list);
     AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
     while (ampi_cu_list(&list, NULL, arrays, n, &next))
         AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_histogram, list, counted));
@@ -115,10 +112,9 @@ static int ampi_cu_wide(const amp_array *x, size_t step) {
 }
 static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j, uint32_t write, uint32_t see) {
     const int turn = write && j->dst_t.data != NULL;
-    ampi_k_quantize_args a;
+    ampi_k_quantize_args a = AMP_ZERO;
     const size_t cols = turn ? j->cols : 8u; /* else one row */
     uint64_t tiles;
-    memset(&a, 0, sizeof a);
     a.job = *j;
     a.write = write;
     a.see = see;

@@ -180,14 +180,13 @@ static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, 
 }
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
-    amp_cuda_desc d;
+    amp_cuda_desc d = AMP_ZERO;
     ampi_cuda *c;
     amp_status s;
     int now = 0;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
-    memset(&d, 0, sizeof d);
     if (desc) {
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;

@@ -13,8 +13,7 @@ static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_
 
 /* Only the activation: the epilogue of a product that is there already. */
 static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
-    amp_gemm_job p;
-    memset(&p, 0, sizeof p);
+    amp_gemm_job p = AMP_ZERO;
     p.m = p.batch = 1;
     p.n = p.ldd = j->rows * j->cols;
     p.d = j->dy;
@@ -31,10 +30,9 @@ static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
 static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_bias_args a;
+    ampi_k_bias_args a = AMP_ZERO;
     uint64_t room;
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
-    memset(&a, 0, sizeof a);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
@@ -55,9 +53,8 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
 }
 /* The column sums of a product's d, where its plan did not make them. */
 static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
-    amp_bias_grad_job j;
+    amp_bias_grad_job j = AMP_ZERO;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
-    memset(&j, 0, sizeof j);
     j.dy = p->d;
     j.rows = p->m;
     j.cols = p->n;

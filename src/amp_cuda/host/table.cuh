@@ -47,6 +47,8 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
     b.may_wait = ampi_cu_may_wait;
     b.mirror_create = ampi_cu_mirror_create;
     b.mirror_destroy = ampi_cu_mirror_destroy;
+    b.set_record = ampi_cu_set_record;
+    b.poll = ampi_cu_poll;
     b.gemm_tune = ampi_cu_gemm_tune;
     b.capture_id = ampi_cu_capture_id;
     return b;
