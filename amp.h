@@ -1695,8 +1695,6 @@ AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_exp_scaled is AMPI_F(exp_scaled) at >>lanes: search F(exp_scaled). So are its like below. */
-
 /* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
    0, NaN gives NaN. */
 AMP_INLINE float amp_exp(float x) {
@@ -2533,7 +2531,6 @@ AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_update_one and its like are AMPI_F(update_one) ... at >>lanes: search F(update_one). */
 /* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; what the kind has no moment
    array for stays as it is. Returns what was subtracted from the weight: its update. */
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }
@@ -9240,16 +9237,6 @@ typedef struct ampi_kernels {
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
 
-/* What >>lanes makes of a row of AMPI_FORMATS. */
-#define AMPI_FORMAT_CASTS(T, name, ...) \
-    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
-    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
-#define AMPI_FORMAT_ROUND(T, ...) \
-    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
-#define AMPI_FORMAT_USE(T, name, ...) \
-    k->widen[AMP_##T] = AMPI_F(widen_##name); \
-    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
-
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((always_inline)) static inline
 #else
@@ -12082,7 +12069,11 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
         memcpy(d + i * size, to, (n - i) * size);
     }
 }
-AMPI_FORMATS(AMPI_FORMAT_CASTS)
+#  define AMP_X(T, name, ...) \
+    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
+    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
+AMPI_FORMATS(AMP_X)
+#  undef AMP_X
 #  if AMPI_PASS == AMPI_PASS_SCALAR /* the same on every path */
 AMPI_OUTER void AMPI_F(widen_f32)(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {
@@ -12545,7 +12536,10 @@ AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n,
     char *d = (char *)dst;
     const char *s = (const char *)src;
     for (; n >= AMPI_STEP; n -= AMPI_STEP, d += size, s += AMPI_STEP * 4u) {
-        AMPI_FORMATS(AMPI_FORMAT_ROUND)
+#    define AMP_X(T, ...) \
+    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
+        AMPI_FORMATS(AMP_X)
+#    undef AMP_X
         if (r) r += AMPI_STEP;
     }
     AMPI_F(done)();
@@ -12750,7 +12744,11 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  else
     k->fused = AMPI_F(fused);
 #  endif
-    AMPI_FORMATS(AMPI_FORMAT_USE)
+#  define AMP_X(T, name, ...) \
+    k->widen[AMP_##T] = AMPI_F(widen_##name); \
+    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
+    AMPI_FORMATS(AMP_X)
+#  undef AMP_X
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif

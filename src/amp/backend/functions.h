@@ -49,8 +49,6 @@ AMP_INLINE float ampi_scalar_choose(int condition, float yes, float no) { return
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_exp_scaled is AMPI_F(exp_scaled) at >>lanes: search F(exp_scaled). So are its like below. */
-
 /* e^x. Error <= 1 ulp where the result is normal (tests: every float). x >= 88.72284 gives Inf, x < -103.9721 gives
    0, NaN gives NaN. */
 AMP_INLINE float amp_exp(float x) {

@@ -91,7 +91,6 @@ AMP_INLINE float ampi_scalar_clamp(float x, float limit) {
 #include AMP_SELF
 #undef AMPI_F
 
-/* ampi_scalar_update_one and its like are AMPI_F(update_one) ... at >>lanes: search F(update_one). */
 /* One element through an update. u: the gradient, unscaled and clipped by amp_prepare_one; what the kind has no moment
    array for stays as it is. Returns what was subtracted from the weight: its update. */
 AMP_INLINE float amp_prepare_one(float u, const amp_coef *c) { return ampi_scalar_prepare_one(u, c); }

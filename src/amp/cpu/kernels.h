@@ -82,16 +82,6 @@ typedef struct ampi_kernels {
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
 
-/* What >>lanes makes of a row of AMPI_FORMATS. */
-#define AMPI_FORMAT_CASTS(T, name, ...) \
-    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
-    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
-#define AMPI_FORMAT_ROUND(T, ...) \
-    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
-#define AMPI_FORMAT_USE(T, name, ...) \
-    k->widen[AMP_##T] = AMPI_F(widen_##name); \
-    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
-
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((always_inline)) static inline
 #else

@@ -168,7 +168,11 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
         memcpy(d + i * size, to, (n - i) * size);
     }
 }
-AMPI_FORMATS(AMPI_FORMAT_CASTS)
+#  define AMP_X(T, name, ...) \
+    AMPI_OUTER void AMPI_F(widen_##name)(void *d, const void *s, size_t n) { AMPI_F(widen)(d, s, n, AMP_##T); } \
+    AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
+AMPI_FORMATS(AMP_X)
+#  undef AMP_X
 #  if AMPI_PASS == AMPI_PASS_SCALAR /* the same on every path */
 AMPI_OUTER void AMPI_F(widen_f32)(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {

@@ -66,3 +66,159 @@
 #  define AMPI_OUTER AMPI_TARGET static
 #endif
 
+/* ---- operations that all paths of vectors spell alike: by the vectors that gcc and clang have in the language, where
+   they give the same instructions whatever the flags; the others by name ---- */
+#if AMPI_PASS == AMPI_PASS_ALIKE
+typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_WORDS AMPI_F(words_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((aligned(1), may_alias));
+typedef uint32_t AMPI_F(u32) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef int32_t AMPI_F(i32) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef uint64_t AMPI_F(u64) __attribute__((vector_size(4u * AMPI_WIDTH)));
+#  define AMPI_U32 AMPI_F(u32)
+#  define AMPI_I32 AMPI_F(i32)
+#  define AMPI_U64 AMPI_F(u64)
+AMPI_OP AMPI_FLOATS AMPI_F(guard)(AMPI_FLOATS x) {
+    __asm__("" : "+" AMPI_REG(x));
+    return x;
+}
+/* clang-format off */
+AMPI_OP AMPI_FLOATS AMPI_F(load)(const float *p)              { return *(const AMPI_F(floats_at) *)p; }
+AMPI_OP void        AMPI_F(store)(float *p, AMPI_FLOATS x)    { *(AMPI_F(floats_at) *)p = x; }
+AMPI_OP AMPI_FLOATS AMPI_F(add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a + b); }
+AMPI_OP AMPI_FLOATS AMPI_F(sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a - b); }
+AMPI_OP AMPI_FLOATS AMPI_F(mul)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a * b); }
+AMPI_OP AMPI_WORDS  AMPI_F(bits)(AMPI_FLOATS x)               { return (AMPI_WORDS)x; }
+AMPI_OP AMPI_FLOATS AMPI_F(as_floats)(AMPI_WORDS x)           { return (AMPI_FLOATS)x; }
+AMPI_OP AMPI_FLOATS AMPI_F(size)(AMPI_FLOATS x)               { return (AMPI_FLOATS)((AMPI_U32)x & 0x7fffffffu); }
+
+AMPI_OP AMPI_WORDS AMPI_F(load_words)(const void *p)             { return *(const AMPI_F(words_at) *)p; }
+AMPI_OP void       AMPI_F(store_words)(void *p, AMPI_WORDS x)    { *(AMPI_F(words_at) *)p = x; }
+AMPI_OP AMPI_WORDS AMPI_F(and_words)(AMPI_WORDS a, AMPI_WORDS b) { return a & b; }
+AMPI_OP AMPI_WORDS AMPI_F(or_words)(AMPI_WORDS a, AMPI_WORDS b)  { return a | b; }
+AMPI_OP AMPI_WORDS AMPI_F(xor_words)(AMPI_WORDS a, AMPI_WORDS b) { return a ^ b; }
+AMPI_OP AMPI_WORDS AMPI_F(add_words)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_WORDS)((AMPI_U32)a + (AMPI_U32)b); }
+AMPI_OP AMPI_WORDS AMPI_F(sub_words)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_WORDS)((AMPI_U32)a - (AMPI_U32)b); }
+AMPI_OP AMPI_WORDS AMPI_F(shl)(AMPI_WORDS a, uint32_t n)         { return (AMPI_WORDS)((AMPI_U32)a << n); }
+AMPI_OP AMPI_WORDS AMPI_F(shr)(AMPI_WORDS a, uint32_t n)         { return (AMPI_WORDS)((AMPI_U32)a >> n); }
+
+AMPI_OP AMPI_WORDS64 AMPI_F(add64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return (AMPI_WORDS64)((AMPI_U64)a + (AMPI_U64)b); }
+AMPI_OP AMPI_WORDS64 AMPI_F(xor64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return a ^ b; }
+AMPI_OP AMPI_WORDS64 AMPI_F(low32)(AMPI_WORDS64 a)                 { return (AMPI_WORDS64)((AMPI_U64)a & 0xffffffffu); }
+AMPI_OP AMPI_WORDS64 AMPI_F(high32)(AMPI_WORDS64 a)                { return (AMPI_WORDS64)((AMPI_U64)a >> 32); }
+AMPI_OP AMPI_WORDS64 AMPI_F(up32)(AMPI_WORDS64 a)                  { return (AMPI_WORDS64)((AMPI_U64)a << 32); }
+AMPI_OP void         AMPI_F(store64)(void *p, AMPI_WORDS64 x)      { *(AMPI_F(words64_at) *)p = x; }
+
+AMPI_OP AMPI_WORDS64 AMPI_F(join32)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_F(low32)(a) | AMPI_F(up32)(b); }
+/* clang-format on */
+#  ifndef AMPI_HAS_MASKS
+AMPI_OP AMPI_MASK AMPI_F(greater)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_MASK)((AMPI_I32)a > (AMPI_I32)b); }
+AMPI_OP AMPI_WORDS AMPI_F(add_if)(AMPI_WORDS sum, AMPI_MASK m) { return (AMPI_WORDS)((AMPI_U32)sum - (AMPI_U32)m); }
+#  endif
+/* By name: compilers replace the operators under -ffast-math. */
+#  define AMPI_BINARY(name, op) \
+    AMPI_OP AMPI_FLOATS AMPI_F(name)(AMPI_FLOATS a, AMPI_FLOATS b) { \
+        AMPI_FLOATS r; \
+        __asm__(AMPI_ASM2(op) : "=" AMPI_REG(r) : AMPI_FIRST(a), AMPI_REG(b)); \
+        return r; \
+    }
+AMPI_BINARY(div, "div")
+AMPI_BINARY(larger, "max")
+AMPI_BINARY(smaller, "min")
+#  ifndef AMPI_HAS_MASKS
+AMPI_BINARY(equal, AMPI_EQUAL)
+#    ifdef AMPI_MM
+AMPI_BINARY(less, "cmplt")
+AMPI_OP AMPI_MASK AMPI_F(nonzero)(AMPI_FLOATS x) { /* not cmpneq: valgrind takes NaN for unequal in each form */
+    return (AMPI_MASK)AMPI_F(less)(AMPI_MM(setzero_ps)(), AMPI_F(size)(x));
+}
+#    endif
+AMPI_OP AMPI_MASK AMPI_F(same)(AMPI_MASK mask, AMPI_FLOATS a, AMPI_FLOATS b) {
+    return mask & (AMPI_MASK)AMPI_F(equal)(a, b);
+}
+#  endif
+#  undef AMPI_BINARY
+AMPI_OP AMPI_FLOATS AMPI_F(sqrt)(AMPI_FLOATS a) {
+    AMPI_FLOATS r;
+    __asm__(AMPI_ASM1("sqrt") : "=" AMPI_REG(r) : AMPI_REG(a));
+    return r;
+}
+#  ifdef AMPI_MM /* intrinsics that SSE2, AVX2 and AVX-512 have alike: AMPI_MM(set1_ps) is _mm_set1_ps */
+/* clang-format off */
+AMPI_OP AMPI_FLOATS  AMPI_F(set)(float x)                           { return AMPI_MM(set1_ps)(x); }
+AMPI_OP AMPI_WORDS   AMPI_F(word)(uint32_t x)                       { return AMPI_MM(set1_epi32)((int)x); }
+AMPI_OP AMPI_WORDS64 AMPI_F(mul32)(AMPI_WORDS64 a, AMPI_WORDS64 b)  { return AMPI_MM(mul_epu32)(a, b); }
+AMPI_OP AMPI_WORDS64 AMPI_F(even64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return AMPI_MM(unpacklo_epi64)(a, b); }
+AMPI_OP AMPI_WORDS64 AMPI_F(odd64)(AMPI_WORDS64 a, AMPI_WORDS64 b)  { return AMPI_MM(unpackhi_epi64)(a, b); }
+#    ifdef AMPI_HAS_SHIFT_EACH /* what SSE2 lacks */
+AMPI_OP AMPI_WORDS AMPI_F(min)(AMPI_WORDS a, AMPI_WORDS b)      { return AMPI_MM(min_epi32)(a, b); }
+AMPI_OP AMPI_WORDS AMPI_F(max)(AMPI_WORDS a, AMPI_WORDS b)      { return AMPI_MM(max_epi32)(a, b); }
+AMPI_OP AMPI_WORDS AMPI_F(shl_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(sllv_epi32)(a, n); }
+AMPI_OP AMPI_WORDS AMPI_F(shr_each)(AMPI_WORDS a, AMPI_WORDS n) { return AMPI_MM(srlv_epi32)(a, n); }
+#    endif
+/* clang-format on */
+#    ifdef AMPI_HAS_FMA
+AMPI_OP AMPI_FLOATS AMPI_F(fuse)(AMPI_FLOATS a, AMPI_FLOATS b, AMPI_FLOATS c) {
+    return AMPI_F(guard)(AMPI_MM(fmadd_ps)(a, b, c));
+}
+#    endif
+#  endif
+#  undef AMPI_U32
+#  undef AMPI_I32
+#  undef AMPI_U64
+#endif /* AMPI_PASS_ALIKE */
+
+/* ---- operations made of operations; the scalar ones branch instead ---- */
+#if AMPI_PASS == AMPI_PASS_VECTOR
+AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
+    return AMPI_AS_FLOATS(AMPI_XOR(AMPI_BITS(x), AMPI_WORD(0x80000000u)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(choose)(AMPI_MASK m, AMPI_FLOATS a, AMPI_FLOATS b) {
+    return AMPI_AS_FLOATS(AMPI_SELECT(m, AMPI_BITS(a), AMPI_BITS(b)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(inverse)(AMPI_FLOATS d) { return AMPI_DIV(AMPI_SET(1.0f), d); }
+AMPI_INNER AMPI_FLOATS AMPI_F(at_least)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_LARGER(limit, x); }
+AMPI_INNER AMPI_FLOATS AMPI_F(at_most)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_SMALLER(limit, x); }
+AMPI_INNER AMPI_FLOATS AMPI_F(magic_add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_ADD(a, b); }
+AMPI_INNER AMPI_FLOATS AMPI_F(magic_sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_SUB(a, b); }
+AMPI_INNER AMPI_FLOATS AMPI_F(clamp)(AMPI_FLOATS x, AMPI_FLOATS limit) { /* NaN stays */
+    return AMPI_LARGER(AMPI_SUB(AMPI_SET(0.0f), limit), AMPI_SMALLER(limit, x));
+}
+/* x * sign(s), x >= 0; 0 for s = 0; NaN for NaN */
+AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
+    AMPI_WORDS u = AMPI_BITS(s), size = AMPI_AND(u, AMPI_WORD(0x7fffffffu));
+    AMPI_WORDS r = AMPI_OR(AMPI_BITS(x), AMPI_AND(u, AMPI_WORD(0x80000000u)));
+    r = AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0)), r, AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0x7f800000u)), u, r));
+}
+/* F16, by instructions. They help FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
+   times too small, its NaN apart. */
+#  ifdef AMPI_HAS_HALVES
+typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((aligned(1), may_alias));
+AMPI_INNER AMPI_WORDS AMPI_F(load_halves)(const void *p) { return AMPI_F(from_halves)(*(const AMPI_F(halves_at) *)p); }
+AMPI_INNER void AMPI_F(store_two_halves)(char *p, const char *s) {
+    AMPI_F(halves) a = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s));
+    AMPI_F(halves) b = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s + 4u * AMPI_WIDTH));
+    __asm__("" : "+" AMPI_REG(a)); /* in registers: the forms that convert into memory are slow on some machines */
+    __asm__("" : "+" AMPI_REG(b));
+    memcpy(p, &a, sizeof a);
+    memcpy(p + sizeof a, &b, sizeof b);
+}
+AMPI_INNER void AMPI_F(store_halves)(char *p, const char *s) {
+    AMPI_F(store_two_halves)(p, s);
+    AMPI_F(store_two_halves)(p + 4u * AMPI_WIDTH, s + 8u * AMPI_WIDTH);
+}
+#  endif
+#  ifdef AMPI_HAS_HALVES_OF_F8
+typedef uint16_t AMPI_F(u16) __attribute__((vector_size(2u * AMPI_WIDTH)));
+AMPI_INNER AMPI_WORDS AMPI_F(load_e5m2)(const void *p) {
+    return AMPI_F(from_halves)((AMPI_F(halves))((AMPI_F(u16))AMPI_F(load_bytes)(p) << 8));
+}
+AMPI_INNER AMPI_WORDS AMPI_F(load_e4m3)(const void *p) {
+    AMPI_F(u16) h = (AMPI_F(u16))AMPI_F(load_bytes)(p) << 7 & 0xbf80, nan = (h + 0x80) & 0x4000;
+    AMPI_WORDS tiny = AMPI_F(from_halves)((AMPI_F(halves))(h | nan));
+    return AMPI_BITS(AMPI_MUL(AMPI_AS_FLOATS(tiny), AMPI_SET(256.0f)));
+}
+#  endif
+#endif
+

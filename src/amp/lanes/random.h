@@ -75,7 +75,10 @@ AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n,
     char *d = (char *)dst;
     const char *s = (const char *)src;
     for (; n >= AMPI_STEP; n -= AMPI_STEP, d += size, s += AMPI_STEP * 4u) {
-        AMPI_FORMATS(AMPI_FORMAT_ROUND)
+#    define AMP_X(T, ...) \
+    if (t == AMP_##T) AMPI_F(round_step)(d, s, r, AMP_##T, saturate);
+        AMPI_FORMATS(AMP_X)
+#    undef AMP_X
         if (r) r += AMPI_STEP;
     }
     AMPI_F(done)();

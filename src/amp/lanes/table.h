@@ -14,7 +14,11 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  else
     k->fused = AMPI_F(fused);
 #  endif
-    AMPI_FORMATS(AMPI_FORMAT_USE)
+#  define AMP_X(T, name, ...) \
+    k->widen[AMP_##T] = AMPI_F(widen_##name); \
+    k->narrow[AMP_##T] = AMPI_F(narrow_##name);
+    AMPI_FORMATS(AMP_X)
+#  undef AMP_X
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
