@@ -3808,8 +3808,8 @@ static amp_status ampi_do_sync(amp_ctx *ctx) {
 }
 AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 
-/* ==== >>front-arrays =============================================================================================
-   Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
+/* ---- arrays as arguments: alignment, number of elements, and which of a verb's may overlap.
+   tests: tests/test_refusals.c, tests/test_arrays.c ---- */
 
 /* Elements of size bytes lie at p. A device loads and stores whole aligned elements only. */
 static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
@@ -3870,6 +3870,9 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
         }
     return AMP_OK;
 }
+
+/* ==== >>front-arrays =============================================================================================
+   Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_map(
@@ -5120,12 +5123,12 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s) {
     AMPI_VERB(s->ctx, scaler_update, (s));
 }
 
-/* ==== >>front-step ===============================================================================================
-   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c, tests/test_context.c
+/* ---- the phases of a set: which verb may be called when, and the sentence where it may not.
 
    A set is in one phase. The table says for each phase and verb which gradients the verb takes and the phase after it,
    or why it is refused. A phase belongs to the scaler that the set is tied to: to any other scaler, or to none, the set
-   is as after that scaler's update. */
+   is as after that scaler's update.
+   tests: tests/test_phases.c ---- */
 
 typedef enum ampi_verb {
     AMPI_DO_UNSCALE,
@@ -5253,6 +5256,9 @@ static amp_status ampi_check_phase(amp_ctx *ctx, const amp_params *p, const amp_
         "the set's accumulation window holds the scale of a different scaler");
     return AMP_OK;
 }
+
+/* ==== >>front-step ===============================================================================================
+   The optimizer step.   tests: tests/test_step.c, tests/test_phases.c, tests/test_layouts.c, tests/test_context.c */
 
 /* x, or what its absence means. A bare number in place of amp_opt(x) has a value but is not given. */
 static amp_status ampi_optional(

@@ -1,0 +1,63 @@
+/* ---- arrays as arguments: alignment, number of elements, and which of a verb's may overlap.
+   tests: tests/test_refusals.c, tests/test_arrays.c ---- */
+
+/* Elements of size bytes lie at p. A device loads and stores whole aligned elements only. */
+static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
+    return !ctx->b->aligned || (uintptr_t)p % size == 0;
+}
+/* floats or labels; NULL is fine */
+static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
+    if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
+    return AMPI_INVALID("%s is not aligned to 4 bytes", name);
+}
+
+/* an operand of `need` elements; required: NULL is refused when need > 0 */
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
+    AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
+        amp_dtype_name(a.dtype));
+    AMPI_CHECK(ampi_is_aligned(ctx, a.data, amp_dtype_size(a.dtype)),
+        "%s.data is not aligned to the %d bytes of its elements", name, (int)amp_dtype_size(a.dtype));
+    AMPI_CHECK(!(a.flags & ~AMP_CACHE), "%s.flags has unknown bits", name);
+    AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
+        AMPI_ULL(need));
+    return AMP_OK;
+}
+
+static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return na && nb && x < y + nb && y < x + na;
+}
+
+/* Memory that a verb uses in several stages: it may not write what a later stage, or the same one, reads, nor what it
+   writes elsewhere. */
+typedef struct ampi_extent {
+    const char *name;
+    const void *data;
+    size_t bytes;
+    int read, write; /* the last stage that reads it, the one that writes it, counted from 1; 0: none */
+} ampi_extent;
+static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
+    ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
+    return r;
+}
+static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
+    const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
+    const char *side = y < x ? "before" : "after";
+    const uintptr_t distance = y < x ? x - y : y - x;
+    return AMPI_INVALID("%s overlaps %s, which begins %llu bytes %s it", r->name, with->name, AMPI_ULL(distance), side);
+}
+static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
+    size_t i, k;
+    for (i = 0; i < n; i++)
+        for (k = 0; k < n; k++) {
+            int used = r[k].read >= r[i].write || r[k].write;
+            if (!r[i].write) continue;
+            if (k == i) continue;
+            if (!used) continue;
+            if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
+                return ampi_refuse_overlap(ctx, &r[i], &r[k]);
+        }
+    return AMP_OK;
+}
+
