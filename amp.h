@@ -9307,7 +9307,7 @@ AMPI_OP void ampi_scalar_store8(uint8_t *p, uint32_t a, uint32_t b, uint32_t c, 
 #define AMPI_PASS AMPI_PASS_SCALAR
 #include AMP_SELF
 
-/* ---- sse2 ---- */
+/* ---- sse2.   tests: tests/test_arrays.c ---- */
 #ifdef AMPI_X86
 #  define AMPI_F(name) ampi_sse2_##name
 #  define AMPI_TARGET
@@ -9418,7 +9418,7 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 #  include AMP_SELF
 #endif
 
-/* ---- avx2, with F16C ---- */
+/* ---- avx2, with F16C.   tests: as sse2's ---- */
 #ifdef AMPI_X86
 #  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx2_##name
@@ -9479,7 +9479,7 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #  include AMP_SELF
 #endif
 
-/* ---- avx512: F, BW, DQ and VL ---- */
+/* ---- avx512: F, BW, DQ and VL.   tests: as sse2's ---- */
 #ifdef AMPI_X86
 #  ifndef __clang__
 #    pragma GCC diagnostic push
@@ -9600,7 +9600,7 @@ AMPI_AVX512_BF16 static void ampi_avx512_narrow_bf16_hw(void *dst, const void *s
 #  endif
 #endif
 
-/* ---- neon ---- */
+/* ---- neon.   tests: as sse2's, on AArch64 (tests/matrix.sh) ---- */
 #ifdef AMPI_NEON
 #  define AMPI_F(name) ampi_neon_##name
 #  define AMPI_TARGET
@@ -11543,7 +11543,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
    Names in capitals are operations of the path. Arithmetic is guarded like the scalar operations; division, root,
    larger and smaller are written as instructions, because compilers replace the operators under -ffast-math.
    A loop takes whole vectors first; what is left of n goes through the scalar path (n = 3: all of it), in conversions
-   through a padded copy. */
+   through a padded copy.   tests: tests/test_arrays.c, tests/test_step.c, tests/test_modes.c, tests/fingerprint.c */
 #ifdef AMPI_PASS
 #define AMPI_FLOATS      AMPI_F(floats)
 #define AMPI_WORDS       AMPI_F(words)
@@ -11755,7 +11755,7 @@ AMPI_INNER AMPI_WORDS AMPI_F(load_e4m3)(const void *p) {
 #  endif
 #endif
 
-/* ---- rules: exp and the activations ---- */
+/* ---- rules: exp, the activations, the optimizers.   tests: tests/test_products.c, tests/test_step.c ---- */
 #if AMPI_PASS == AMPI_PASS_MATH || AMPI_PASS == AMPI_PASS_VECTOR
 /* n = x rounded to an integer, where t = n + shift and shift = 1.5 * 2^23 + 127 + up: the low bits of t are the
    exponent of 2^(n + up), as a float has it; 0 for n = -127 - up, which is how a result becomes 0. */
@@ -11907,8 +11907,8 @@ AMPI_INNER AMPI_FLOATS AMPI_F(in_spacings)(AMPI_FLOATS step, AMPI_FLOATS before,
 
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- conversions: nearest even without a branch. Normal numbers by integers; below them the addition of a number
-   whose last place is the target's smallest subnormal rounds. The dtype is a constant wherever these are inlined. ----
-   */
+   whose last place is the target's smallest subnormal rounds. The dtype is a constant wherever these are inlined.
+   tests: tests/test_arrays.c, tests/exhaustive.c ---- */
 AMPI_INNER AMPI_WORDS AMPI_F(finish)(AMPI_WORDS x, AMPI_WORDS a, AMPI_WORDS r, amp_dtype t) { /* NaN and sign; a: |x| */
     const ampi_format f = ampi_format_of(t);
     AMPI_WORDS nan = AMPI_WORD(f.nan), sign;
@@ -12089,7 +12089,8 @@ AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {
 #endif
 
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
-/* ---- loops over floats; what is left of n is done by the scalar path ---- */
+/* ---- loops over floats; what is left of n is done by the scalar path.
+   tests: tests/test_arrays.c, tests/test_step.c, tests/test_layouts.c ---- */
 #  define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
 AMPI_OUTER int AMPI_F(scale)(float *to, const float *u, size_t n, float by) {
     const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u), one = AMPI_WORD(0x00800000u);
@@ -12304,7 +12305,7 @@ AMP_UPDATE_LIST(AMP_X)
 #endif
 
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
-/* ---- sums, maxima, counts ---- */
+/* ---- sums, maxima, counts.   tests: tests/test_arrays.c, tests/test_step.c, tests/test_report.c ---- */
 /* Terms of a part: numbers, or squares of products with `by`. */
 AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
     AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);
@@ -12465,6 +12466,7 @@ AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint3
 }
 #endif
 
+/* ---- random words, stochastic and saturating rounding, finite checks.   tests: tests/test_arrays.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR
 AMPI_OUTER void AMPI_F(round)(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
     amp_rounding how = r ? AMP_STOCHASTIC : AMP_NEAREST;
@@ -12619,7 +12621,7 @@ AMPI_OUTER void AMPI_F(stream)(char *dst, const char *buf, size_t pages, const c
 #  endif
 #endif /* AMPI_PASS_VECTOR */
 
-/* ---- products: a tile of c, AMPI_COLUMNS wide ---- */
+/* ---- products: a tile of c, AMPI_COLUMNS wide.   tests: tests/test_products.c, tests/test_ordered.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR
 #  define AMPI_COLUMNS 8u
 /* Under these flags compilers may add up in a different order, but not what passes through memory. */
@@ -12734,7 +12736,8 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 #  endif
 #endif
 
-/* ---- what a path puts into the table: each starts from the one below it and replaces what it does better ---- */
+/* ---- what a path puts into the table: each starts from the one below it and replaces what it does better.
+   tests: tests/test_paths.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;

@@ -39,6 +39,15 @@ find src -name '*.h' -o -name '*.cuh' | sed 's|^src/||' | sort >"$work/there"
 awk '/^ / { print $1 }' src/order | sort >"$work/listed"
 check 'src/order lists each part once' cmp "$work/there" "$work/listed"
 
+# Parts with code say in their first lines which tests guard them.
+unguarded() {
+    for file in $(awk '/^ / { print "src/" $1 }' src/order | grep -v -e /page -e /license -e /stub -e /platform); do
+        head -n 20 "$file" | grep -q 'tests:' || { echo "$file does not say which tests guard it" && found=1; }
+    done
+    [ -z "${found:-}" ]
+}
+check 'each part says which tests guard it' unguarded
+
 part=$(awk '/^ / { print "src/" $1 }' src/order | sed -n 2p)
 copy
 echo >>"$work/$part"

@@ -1,5 +1,5 @@
 
-/* ---- avx512: F, BW, DQ and VL ---- */
+/* ---- avx512: F, BW, DQ and VL.   tests: as sse2's ---- */
 #ifdef AMPI_X86
 #  ifndef __clang__
 #    pragma GCC diagnostic push

@@ -1,5 +1,5 @@
 
-/* ---- neon ---- */
+/* ---- neon.   tests: as sse2's, on AArch64 (tests/matrix.sh) ---- */
 #ifdef AMPI_NEON
 #  define AMPI_F(name) ampi_neon_##name
 #  define AMPI_TARGET

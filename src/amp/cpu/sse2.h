@@ -1,5 +1,5 @@
 
-/* ---- sse2 ---- */
+/* ---- sse2.   tests: tests/test_arrays.c ---- */
 #ifdef AMPI_X86
 #  define AMPI_F(name) ampi_sse2_##name
 #  define AMPI_TARGET

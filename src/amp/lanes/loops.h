@@ -1,5 +1,6 @@
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
-/* ---- loops over floats; what is left of n is done by the scalar path ---- */
+/* ---- loops over floats; what is left of n is done by the scalar path.
+   tests: tests/test_arrays.c, tests/test_step.c, tests/test_layouts.c ---- */
 #  define AMPI_LEFT(i, n) (AMPI_WIDTH > 1u && (i) < (n))
 AMPI_OUTER int AMPI_F(scale)(float *to, const float *u, size_t n, float by) {
     const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u), one = AMPI_WORD(0x00800000u);

@@ -10,7 +10,7 @@
    Names in capitals are operations of the path. Arithmetic is guarded like the scalar operations; division, root,
    larger and smaller are written as instructions, because compilers replace the operators under -ffast-math.
    A loop takes whole vectors first; what is left of n goes through the scalar path (n = 3: all of it), in conversions
-   through a padded copy. */
+   through a padded copy.   tests: tests/test_arrays.c, tests/test_step.c, tests/test_modes.c, tests/fingerprint.c */
 #ifdef AMPI_PASS
 #define AMPI_FLOATS      AMPI_F(floats)
 #define AMPI_WORDS       AMPI_F(words)

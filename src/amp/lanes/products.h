@@ -1,4 +1,4 @@
-/* ---- products: a tile of c, AMPI_COLUMNS wide ---- */
+/* ---- products: a tile of c, AMPI_COLUMNS wide.   tests: tests/test_products.c, tests/test_ordered.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR
 #  define AMPI_COLUMNS 8u
 /* Under these flags compilers may add up in a different order, but not what passes through memory. */

@@ -1,3 +1,4 @@
+/* ---- random words, stochastic and saturating rounding, finite checks.   tests: tests/test_arrays.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR
 AMPI_OUTER void AMPI_F(round)(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
     amp_rounding how = r ? AMP_STOCHASTIC : AMP_NEAREST;

@@ -1,7 +1,7 @@
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 /* ---- conversions: nearest even without a branch. Normal numbers by integers; below them the addition of a number
-   whose last place is the target's smallest subnormal rounds. The dtype is a constant wherever these are inlined. ----
-   */
+   whose last place is the target's smallest subnormal rounds. The dtype is a constant wherever these are inlined.
+   tests: tests/test_arrays.c, tests/exhaustive.c ---- */
 AMPI_INNER AMPI_WORDS AMPI_F(finish)(AMPI_WORDS x, AMPI_WORDS a, AMPI_WORDS r, amp_dtype t) { /* NaN and sign; a: |x| */
     const ampi_format f = ampi_format_of(t);
     AMPI_WORDS nan = AMPI_WORD(f.nan), sign;

@@ -1,4 +1,4 @@
-/* ---- rules: exp and the activations ---- */
+/* ---- rules: exp, the activations, the optimizers.   tests: tests/test_products.c, tests/test_step.c ---- */
 #if AMPI_PASS == AMPI_PASS_MATH || AMPI_PASS == AMPI_PASS_VECTOR
 /* n = x rounded to an integer, where t = n + shift and shift = 1.5 * 2^23 + 127 + up: the low bits of t are the
    exponent of 2^(n + up), as a float has it; 0 for n = -127 - up, which is how a result becomes 0. */

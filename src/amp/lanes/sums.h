@@ -1,5 +1,5 @@
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
-/* ---- sums, maxima, counts ---- */
+/* ---- sums, maxima, counts.   tests: tests/test_arrays.c, tests/test_step.c, tests/test_report.c ---- */
 /* Terms of a part: numbers, or squares of products with `by`. */
 AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
     AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);

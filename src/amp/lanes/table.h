@@ -1,4 +1,5 @@
-/* ---- what a path puts into the table: each starts from the one below it and replaces what it does better ---- */
+/* ---- what a path puts into the table: each starts from the one below it and replaces what it does better.
+   tests: tests/test_paths.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;
