@@ -154,11 +154,12 @@ part() {
     shift 2
     out=$log/$name.log hung=$log/$name.hung
     rm -f "$log/$name.sum" "$hung"
+    command='' watcher='' # a signal may come before they are there
+    trap '[ -z "$command" ] || stop "$command" 5; [ -z "$watcher" ] || kill "$watcher" 2>/dev/null; exit 143' HUP INT TERM
     alone "$@" >"$out" 2>&1 </dev/null &
     command=$!
     watch "$command" "$out" "$hung" "$limit" >/dev/null 2>&1 &
     watcher=$!
-    trap 'stop "$command" 5; kill "$watcher" 2>/dev/null; exit 143' HUP INT TERM
     wait "$command"
     rc=$?
     trap - HUP INT TERM
@@ -195,11 +196,12 @@ part() {
 }
 
 all() {
+    command='' watcher=''
+    trap '[ -z "$command" ] || stop "$command" 20; [ -z "$watcher" ] || kill "$watcher" 2>/dev/null; exit 143' HUP INT TERM
     alone "$@" </dev/null &
     command=$!
     (while nap 10 && ! orphaned; do :; done && stop "$command" 20) >/dev/null 2>&1 &
     watcher=$!
-    trap 'stop "$command" 20; kill "$watcher" 2>/dev/null; exit 143' HUP INT TERM
     wait "$command"
     rc=$?
     trap - HUP INT TERM
