@@ -2,8 +2,7 @@
 # usage: zig.sh --list | TARGET...    amp for machines that are not here, by the C compiler and the headers of `python3 -m ziglang` (PyPI).
 # For each TARGET: every example of C and the unit suite compile and link, without a warning; on macOS, whose headers hide more than others,
 # whatever the program asks of POSIX (see tests/compile.sh). What this machine can run is run: the unit suite without a context and
-# on one of the CPU, and digits.c in one or two modes, which have to give README's
-# numbers. Last line: N passed, N failed, N skipped.
+# on one of the CPU, and digits.c in one or two modes, which have to give README's numbers. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 top=$PWD
@@ -63,6 +62,8 @@ cc() { "$zig" -m ziglang cc -target "$target" -std=c99 -Wall -Wextra -Werror -I.
 
 # Compiled and linked: the programs in $out.
 compiles() {
+    echo 'int f(int x) { int unused; return x; }' >"$out/warns.c"
+    if (must "a warning" cc -c "$out/warns.c" -o "$out/warns.o") >"$out/refused"; then fail "$target: it accepts a warning" "$out/warns.c"; else pass; fi
     must "tests/impl.c" cc -O2 -c tests/impl.c -o "$out/impl.o" || return 1
     objects=$out/impl.o
     for f in tests/main.c tests/test_*.c tests/cuda_stub.c; do
