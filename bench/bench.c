@@ -1360,8 +1360,8 @@ static void ns_rows(const char *title, ns_row *rows, size_t n_rows, size_t n) {
 static void take_and_leave(size_t n) {
     size_t i;
     for (i = 0; i < n; i++) {
-        if (!ampi_enter(on[0])) wrong = 1;
-        ampi_leave(on[0]);
+        if (amp_verb_begin(on[0], "bench") != AMP_OK) wrong = 1;
+        if (amp_verb_end(on[0], AMP_OK) != AMP_OK) wrong = 1;
     }
 }
 static void two_atomics(size_t n) {
