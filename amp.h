@@ -1600,19 +1600,23 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 #elif defined(__GNUC__) && (defined(__FMA__) || defined(__aarch64__))
 AMP_INLINE float amp_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
-AMP_INLINE float amp_fma(float a, float b, float c) {
-    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w), t, e;
+AMPI_RARE float ampi_fma_rare(double p, double w, double s) {
+    double t = amp_dsub(s, p), e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
     uint64_t u, v;
     memcpy(&u, &s, sizeof u);
-    if ((u & 0x1fffffffu) != 0x10000000u && (u >> 52 & 0x7ffu) >= 897u) return amp_narrow(s); /* so do Inf and NaN */
-    t = amp_dsub(s, p);
-    e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
     memcpy(&v, &e, sizeof v);
     if (v << 1 == 0) return amp_narrow(s);
     u -= (u ^ v) >> 63; /* the signs differ: s lies beyond the exact sum */
     u |= 1u;
     memcpy(&s, &u, sizeof s);
     return amp_narrow(s);
+}
+AMP_INLINE float amp_fma(float a, float b, float c) {
+    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w);
+    uint64_t u;
+    memcpy(&u, &s, sizeof u);
+    if ((u & 0x1fffffffu) != 0x10000000u && (u >> 52 & 0x7ffu) >= 897u) return amp_narrow(s); /* so do Inf and NaN */
+    return ampi_fma_rare(p, w, s);
 }
 #endif
 /* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */
@@ -3327,6 +3331,27 @@ extern "C" {
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
 extern int(vsnprintf)(char *, size_t, const char *, va_list);
+#endif
+#if !defined(AMP_NO_STDIO) && !defined(_WIN32)
+#  if defined(__cplusplus) && defined(__THROW)
+#    define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#  else
+#    define AMPI_NO_THROW
+#  endif
+extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
+#endif
+
+/* The front goes over no elements: what -O2 adds to -O1 would only take time here, a fifth of what compiling the whole
+   implementation takes. Up to >>cpu. */
+#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__CUDACC__)
+#  define AMPI_FRONT_O1
+#  pragma GCC push_options
+#  pragma GCC optimize("O1")
 #endif
 
 /* ==== >>front-status =============================================================================================
@@ -8115,17 +8140,6 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if defined(__cplusplus) && defined(__THROW)
-#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
-#    else
-#      define AMPI_NO_THROW
-#    endif
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *) AMPI_NO_THROW;
-extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
-extern int fchmod(int, mode_t) AMPI_NO_THROW;
-extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
-
 static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
     size_t n = ampi_base_of(path);
     memcpy(to, "./", 3); /* of a name alone */
@@ -9165,6 +9179,9 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
    too, at >>lanes, and compiled for each SIMD path: scalar, sse2, avx2, avx512, neon. Kernels may assume the default
    floating-point environment: verbs and workers see to it.  tests: tests/fingerprint.c, tests/exhaustive.c */
 
+#ifdef AMPI_FRONT_O1
+#  pragma GCC pop_options
+#endif
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
 #  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
@@ -9191,7 +9208,7 @@ typedef struct ampi_tally {
     size_t at;                             /* where its kernels begin */
     AMPI_LINES char moved[4 * AMPI_BLOCK]; /* again: masks, set where there is an update and the weight is not NaN */
     uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
-    float old[AMPI_BLOCK];                 /* amp_apply: weights before it */
+    float old[AMPI_BLOCK];                 /* weights before it */
 } ampi_tally;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
@@ -9223,9 +9240,10 @@ typedef struct ampi_kernels {
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
-    /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
+    /* u: not prepared yet; m, v: NULL where the kind needs no such array; steps: NULL, or for what was subtracted from
+       the weights, u itself perhaps */
     int (*update[AMP_UPDATE_COUNT])(/* 1: an element of v is Inf */
-        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, float *steps);
     /* after w = tally->old has become w, by updates u * by */
     void (*count_sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
     /* after model copies and low parts, unless NULL, have become these */
@@ -9372,6 +9390,16 @@ AMPI_OP __m128d ampi_sse2_guard_doubles(__m128d x) {
 AMPI_OP __m128d ampi_sse2_product(__m128 a, __m128 b) { /* of the lower half, exact */
     return ampi_sse2_guard_doubles(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)));
 }
+static __attribute__((noinline, cold)) __m128 ampi_sse2_fuse_each(__m128 a, __m128 b, __m128 c) {
+    float x[3][4];
+    uint32_t k;
+    ampi_sse2_store(x[0], a);
+    ampi_sse2_store(x[1], b);
+    ampi_sse2_store(x[2], c);
+    for (k = 0; k < 4; k++)
+        x[0][k] = amp_fma(x[0][k], x[1][k], x[2][k]);
+    return ampi_sse2_load(x[0]);
+}
 /* see amp_fma; bits that are 0 in a double that is a float, or halfway between two */
 AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
     const __m128i halfway = _mm_set1_epi32(0x0fffffff);
@@ -9380,16 +9408,8 @@ AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
     low = ampi_sse2_guard_doubles(_mm_add_pd(low, _mm_cvtps_pd(c)));
     high = ampi_sse2_guard_doubles(_mm_add_pd(high, _mm_cvtps_pd(_mm_movehl_ps(c, c))));
     ends = _mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), _MM_SHUFFLE(2, 0, 2, 0));
-    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(ends), halfway), _mm_setzero_si128()))) {
-        float x[3][4];
-        uint32_t k;
-        ampi_sse2_store(x[0], a);
-        ampi_sse2_store(x[1], b);
-        ampi_sse2_store(x[2], c);
-        for (k = 0; k < 4; k++)
-            x[0][k] = amp_fma(x[0][k], x[1][k], x[2][k]);
-        return ampi_sse2_load(x[0]);
-    }
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(ends), halfway), _mm_setzero_si128())))
+        return ampi_sse2_fuse_each(a, b, c);
     return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
 #  endif
@@ -10683,7 +10703,9 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         w = ampi_load_weights(&b, own_w);
         m = moments > 0 ? ampi_load_moment(&b, 0, own_m) : NULL;
         v = moments > 1 ? ampi_load_moment(&b, 1, own_v) : NULL;
-        if (k->update[job->kind](w, m, v, u, b.n, &c, tally)) overflow |= AMP_MOMENT_OVERFLOW;
+        if (tally) memcpy(tally->old, w, b.n * sizeof *w);
+        if (k->update[job->kind](w, m, v, u, b.n, &c, tally ? own_u : NULL)) overflow |= AMP_MOMENT_OVERFLOW;
+        if (tally) k->count_sizes(tally, w, own_u, b.n, 1.0f);
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);
@@ -11234,7 +11256,7 @@ static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, siz
     memset(x + n, 0, (full - n) * sizeof *x);
     return full;
 }
-static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
+AMPI_RARE void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
     if (d->row_loss) d->row_loss[row] = value;
     if (!d->dlogits.data) return;
@@ -12131,48 +12153,48 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
-/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
-AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
-    float some[AMPI_WIDTH] = {0};
-    memcpy(some, u, n * sizeof *u);
-    return AMPI_LOAD(some);
-}
-AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
-    float some[AMPI_WIDTH];
-    AMPI_STORE(some, x);
-    memcpy(u, some, n * sizeof *u);
-}
+/* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
         size_t i; \
-        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+        for (i = 0; i < n; i += AMPI_WIDTH) \
             AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
-        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(rule)(AMPI_F(load_some)(u + i, n - i))); \
     } \
     AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
         size_t i; \
-        AMPI_FLOATS last; \
-        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+        for (i = 0; i < n; i += AMPI_WIDTH) \
             AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
-        if (i == n) return; \
-        last = AMPI_F(load_some)(dy + i, n - i); \
-        AMPI_F(store_some)(dy + i, n - i, AMPI_F(rule##_back)(last, AMPI_F(load_some)(saved + i, n - i))); \
     }
 AMPI_ACT_LIST(AMPI_ACT_LOOPS)
 #undef AMPI_ACT_LOOPS
 AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+    const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_all)(u, n);
+    if (act == name) AMPI_F(rule##_all)(u, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
+    if (left) { /* in a vector: it takes as long as one float */
+        float some[AMPI_WIDTH] = {0};
+        memcpy(some, u + n - left, left * sizeof *u);
+        AMPI_F(act)(some, AMPI_WIDTH, act);
+        memcpy(u + n - left, some, left * sizeof *u);
+    }
 }
 AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
+    const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n);
+    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
+    if (left) {
+        float some[AMPI_WIDTH] = {0}, some_saved[AMPI_WIDTH] = {0};
+        memcpy(some, dy + n - left, left * sizeof *dy);
+        memcpy(some_saved, saved + n - left, left * sizeof *saved);
+        AMPI_F(act_grad)(some, some_saved, AMPI_WIDTH, act);
+        memcpy(dy + n - left, some, left * sizeof *dy);
+    }
 }
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */
@@ -12200,19 +12222,6 @@ typedef struct AMPI_F(counts) {
     AMPI_WORDS most;
     AMPI_FLOATS ratio;
 } AMPI_F(counts);
-AMPI_INNER AMPI_F(counts) AMPI_F(tally_begin)(const ampi_tally *t) {
-    AMPI_F(counts) s;
-    s.updates = AMPI_LOAD_WORDS(t->updates);
-    s.lost = AMPI_LOAD_WORDS(t->lost);
-    s.most = AMPI_WORD(t->spacing.most);
-    s.ratio = AMPI_LOAD(t->ratio);
-    return s;
-}
-AMPI_INNER void AMPI_F(tally_end)(ampi_tally *t, const AMPI_F(counts) * s) {
-    AMPI_STORE_WORDS(t->updates, s->updates);
-    AMPI_STORE_WORDS(t->lost, s->lost);
-    AMPI_STORE(t->ratio, s->ratio);
-}
 /* An update of the weights i ... from `old` to w. It changes a weight of 0, so SAME is about bits. */
 AMPI_INNER void AMPI_F(tally)(
     ampi_tally *t, int again, AMPI_F(counts) * s, size_t i, AMPI_FLOATS step, AMPI_FLOATS old, AMPI_FLOATS w) {
@@ -12226,17 +12235,20 @@ AMPI_INNER void AMPI_F(tally)(
     s->ratio = AMPI_LARGER_ABS(s->ratio, AMPI_F(in_spacings)(step, old, s->most));
 }
 AMPI_OUTER void AMPI_F(count_sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
-    AMPI_F(counts) s = AMPI_F(tally_begin)(t);
     const uint32_t again = t->again; /* no store can change it */
+    AMPI_F(counts) s;
     size_t i;
+    s.updates = AMPI_LOAD_WORDS(t->updates);
+    s.lost = AMPI_LOAD_WORDS(t->lost);
+    s.most = AMPI_WORD(t->spacing.most);
+    s.ratio = AMPI_LOAD(t->ratio);
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS step = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
-        if (again)
-            AMPI_F(tally)(t, 1, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
-        else
-            AMPI_F(tally)(t, 0, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
+        AMPI_F(tally)(t, (int)again, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
     }
-    AMPI_F(tally_end)(t, &s);
+    AMPI_STORE_WORDS(t->updates, s.updates);
+    AMPI_STORE_WORDS(t->lost, s.lost);
+    AMPI_STORE(t->ratio, s.ratio);
     t->at = i;
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_count_sizes(t, w, u, n, by);
@@ -12256,18 +12268,17 @@ AMPI_OUTER void AMPI_F(count_unchanged)(ampi_tally *t, const char *model, const 
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_count_unchanged(t, model, low, n);
 }
-/* A loop for each kind of update; 1 if a second moment is Inf. */
-AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
-    const amp_coef *c, ampi_tally *t, int again) {
+/* A loop for each kind of update; 1 if a second moment is Inf. Who counts lost updates asks for the steps, which is one
+   branch a vector: no second loop is compiled for it. */
+AMPI_INNER int AMPI_F(update)(
+    amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, float *steps) {
     const int moments = amp_moments_of(kind, c->momentum);
     const amp_coef own = *c;          /* no store can change it, so it is read once */
     AMPI_FLOATS top = AMPI_SET(0.0f); /* of second moments */
-    AMPI_F(counts) s;
     size_t i;
     int inf;
-    if (t) s = AMPI_F(tally_begin)(t);
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS wi = AMPI_LOAD(w + i), old = wi, step;
+        AMPI_FLOATS wi = AMPI_LOAD(w + i), step;
         AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
         AMPI_FLOATS vi = moments > 1 ? AMPI_LOAD(v + i) : AMPI_SET(0.0f);
         AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), &own);
@@ -12276,29 +12287,21 @@ AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v
         if (moments > 0) AMPI_STORE(m + i, mi);
         if (moments > 1) AMPI_STORE(v + i, vi);
         if (moments > 1) top = AMPI_LARGER_ABS(top, vi);
-        if (t) AMPI_F(tally)(t, again, &s, t->at + i, step, old, wi);
+        if (steps) AMPI_STORE(steps + i, step);
     }
-    if (t) AMPI_F(tally_end)(t, &s);
-    if (t) t->at += i;
     inf = AMPI_ANY(AMPI_AND(AMPI_ADD_WORDS(AMPI_BITS(top), AMPI_WORD(0x00800000u)), AMPI_WORD(0x80000000u)));
     AMPI_F(done)();
     return inf;
 }
 #  define AMP_X(kind, rule, moments) \
     AMPI_OUTER int AMPI_F(rule)( \
-        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) { \
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, float *steps) { \
         const size_t i = n - n % AMPI_WIDTH; \
-        int inf; \
-        if (!t) \
-            inf = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
-        else if (t->again) \
-            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
-        else \
-            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
+        int inf = AMPI_F(update)(kind, w, m, v, u, n, c, steps); \
         if (!AMPI_LEFT(i, n)) return inf; \
         if (m) m += i; \
         if (v) v += i; \
-        return inf | ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
+        return inf | ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, steps ? steps + i : NULL); \
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -12530,14 +12533,13 @@ AMPI_INNER AMPI_WORDS AMPI_F(encode_how)(const char *s, const uint32_t *random, 
     if (!saturate) q = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(f.limit - 1u)), AMPI_WORD(f.over), q);
     return AMPI_F(finish)(x, a, q, t);
 }
-AMPI_INNER void AMPI_F(round_step)(char *d, const char *s, const uint32_t *random, amp_dtype t, int saturate) {
-    const uint32_t *r = random;
-    const size_t next = r ? AMPI_WIDTH : 0; /* NULL stays NULL */
-    AMPI_WORDS v0 = AMPI_F(encode_how)(s, r, t, saturate);
-    AMPI_WORDS v1 = AMPI_F(encode_how)(s + 4u * AMPI_WIDTH, r ? r + next : r, t, saturate);
-    AMPI_WORDS v2 = AMPI_F(encode_how)(s + 8u * AMPI_WIDTH, r ? r + 2u * next : r, t, saturate);
-    AMPI_WORDS v3 = AMPI_F(encode_how)(s + 12u * AMPI_WIDTH, r ? r + 3u * next : r, t, saturate);
-    AMPI_F(store_step)(d, t, v0, v1, v2, v3);
+AMPI_INNER void AMPI_F(round_step)(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) {
+    uint32_t v[AMPI_STEP];
+    size_t i; /* a loop: four copies of this for each format would be a tenth of the path's code */
+    for (i = 0; i < AMPI_STEP; i += AMPI_WIDTH)
+        AMPI_STORE_WORDS(v + i, AMPI_F(encode_how)(s + 4u * i, r ? r + i : NULL, t, saturate));
+    AMPI_F(store_step)(d, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
+        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
 }
 AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) {
     const size_t size = AMPI_STEP * amp_dtype_size(t);

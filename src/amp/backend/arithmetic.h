@@ -123,19 +123,23 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 #elif defined(__GNUC__) && (defined(__FMA__) || defined(__aarch64__))
 AMP_INLINE float amp_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
-AMP_INLINE float amp_fma(float a, float b, float c) {
-    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w), t, e;
+AMPI_RARE float ampi_fma_rare(double p, double w, double s) {
+    double t = amp_dsub(s, p), e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
     uint64_t u, v;
     memcpy(&u, &s, sizeof u);
-    if ((u & 0x1fffffffu) != 0x10000000u && (u >> 52 & 0x7ffu) >= 897u) return amp_narrow(s); /* so do Inf and NaN */
-    t = amp_dsub(s, p);
-    e = amp_dadd(amp_dsub(p, amp_dsub(s, t)), amp_dsub(w, t));
     memcpy(&v, &e, sizeof v);
     if (v << 1 == 0) return amp_narrow(s);
     u -= (u ^ v) >> 63; /* the signs differ: s lies beyond the exact sum */
     u |= 1u;
     memcpy(&s, &u, sizeof s);
     return amp_narrow(s);
+}
+AMP_INLINE float amp_fma(float a, float b, float c) {
+    double p = amp_dmul(amp_widen(a), amp_widen(b)), w = amp_widen(c), s = amp_dadd(p, w);
+    uint64_t u;
+    memcpy(&u, &s, sizeof u);
+    if ((u & 0x1fffffffu) != 0x10000000u && (u >> 52 & 0x7ffu) >= 897u) return amp_narrow(s); /* so do Inf and NaN */
+    return ampi_fma_rare(p, w, s);
 }
 #endif
 /* ampi_at_least, ampi_at_most: x, or the limit beyond it; NaN stays. ampi_recip: 1 / d, 1 <= d <= 2. */

@@ -4,6 +4,9 @@
    too, at >>lanes, and compiled for each SIMD path: scalar, sse2, avx2, avx512, neon. Kernels may assume the default
    floating-point environment: verbs and workers see to it.  tests: tests/fingerprint.c, tests/exhaustive.c */
 
+#ifdef AMPI_FRONT_O1
+#  pragma GCC pop_options
+#endif
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
 #  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
@@ -30,7 +33,7 @@ typedef struct ampi_tally {
     size_t at;                             /* where its kernels begin */
     AMPI_LINES char moved[4 * AMPI_BLOCK]; /* again: masks, set where there is an update and the weight is not NaN */
     uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
-    float old[AMPI_BLOCK];                 /* amp_apply: weights before it */
+    float old[AMPI_BLOCK];                 /* weights before it */
 } ampi_tally;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
@@ -62,9 +65,10 @@ typedef struct ampi_kernels {
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
-    /* u: not prepared yet; m, v: NULL where the kind needs no such array; tally: NULL, or what is to be filled */
+    /* u: not prepared yet; m, v: NULL where the kind needs no such array; steps: NULL, or for what was subtracted from
+       the weights, u itself perhaps */
     int (*update[AMP_UPDATE_COUNT])(/* 1: an element of v is Inf */
-        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *tally);
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, float *steps);
     /* after w = tally->old has become w, by updates u * by */
     void (*count_sizes)(ampi_tally *tally, const float *w, const float *u, size_t n, float by);
     /* after model copies and low parts, unless NULL, have become these */

@@ -18,7 +18,7 @@ static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, siz
     memset(x + n, 0, (full - n) * sizeof *x);
     return full;
 }
-static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
+AMPI_RARE void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
     if (d->row_loss) d->row_loss[row] = value;
     if (!d->dlogits.data) return;

@@ -64,6 +64,16 @@ AMPI_OP __m128d ampi_sse2_guard_doubles(__m128d x) {
 AMPI_OP __m128d ampi_sse2_product(__m128 a, __m128 b) { /* of the lower half, exact */
     return ampi_sse2_guard_doubles(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)));
 }
+static __attribute__((noinline, cold)) __m128 ampi_sse2_fuse_each(__m128 a, __m128 b, __m128 c) {
+    float x[3][4];
+    uint32_t k;
+    ampi_sse2_store(x[0], a);
+    ampi_sse2_store(x[1], b);
+    ampi_sse2_store(x[2], c);
+    for (k = 0; k < 4; k++)
+        x[0][k] = amp_fma(x[0][k], x[1][k], x[2][k]);
+    return ampi_sse2_load(x[0]);
+}
 /* see amp_fma; bits that are 0 in a double that is a float, or halfway between two */
 AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
     const __m128i halfway = _mm_set1_epi32(0x0fffffff);
@@ -72,16 +82,8 @@ AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
     low = ampi_sse2_guard_doubles(_mm_add_pd(low, _mm_cvtps_pd(c)));
     high = ampi_sse2_guard_doubles(_mm_add_pd(high, _mm_cvtps_pd(_mm_movehl_ps(c, c))));
     ends = _mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), _MM_SHUFFLE(2, 0, 2, 0));
-    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(ends), halfway), _mm_setzero_si128()))) {
-        float x[3][4];
-        uint32_t k;
-        ampi_sse2_store(x[0], a);
-        ampi_sse2_store(x[1], b);
-        ampi_sse2_store(x[2], c);
-        for (k = 0; k < 4; k++)
-            x[0][k] = amp_fma(x[0][k], x[1][k], x[2][k]);
-        return ampi_sse2_load(x[0]);
-    }
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(ends), halfway), _mm_setzero_si128())))
+        return ampi_sse2_fuse_each(a, b, c);
     return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
 #  endif

@@ -41,48 +41,48 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
-/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
-AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
-    float some[AMPI_WIDTH] = {0};
-    memcpy(some, u, n * sizeof *u);
-    return AMPI_LOAD(some);
-}
-AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
-    float some[AMPI_WIDTH];
-    AMPI_STORE(some, x);
-    memcpy(u, some, n * sizeof *u);
-}
+/* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
         size_t i; \
-        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+        for (i = 0; i < n; i += AMPI_WIDTH) \
             AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
-        if (i < n) AMPI_F(store_some)(u + i, n - i, AMPI_F(rule)(AMPI_F(load_some)(u + i, n - i))); \
     } \
     AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
         size_t i; \
-        AMPI_FLOATS last; \
-        for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) \
+        for (i = 0; i < n; i += AMPI_WIDTH) \
             AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
-        if (i == n) return; \
-        last = AMPI_F(load_some)(dy + i, n - i); \
-        AMPI_F(store_some)(dy + i, n - i, AMPI_F(rule##_back)(last, AMPI_F(load_some)(saved + i, n - i))); \
     }
 AMPI_ACT_LIST(AMPI_ACT_LOOPS)
 #undef AMPI_ACT_LOOPS
 AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+    const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_all)(u, n);
+    if (act == name) AMPI_F(rule##_all)(u, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
+    if (left) { /* in a vector: it takes as long as one float */
+        float some[AMPI_WIDTH] = {0};
+        memcpy(some, u + n - left, left * sizeof *u);
+        AMPI_F(act)(some, AMPI_WIDTH, act);
+        memcpy(u + n - left, some, left * sizeof *u);
+    }
 }
 AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
+    const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n);
+    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
+    if (left) {
+        float some[AMPI_WIDTH] = {0}, some_saved[AMPI_WIDTH] = {0};
+        memcpy(some, dy + n - left, left * sizeof *dy);
+        memcpy(some_saved, saved + n - left, left * sizeof *saved);
+        AMPI_F(act_grad)(some, some_saved, AMPI_WIDTH, act);
+        memcpy(dy + n - left, some, left * sizeof *dy);
+    }
 }
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */
@@ -110,19 +110,6 @@ typedef struct AMPI_F(counts) {
     AMPI_WORDS most;
     AMPI_FLOATS ratio;
 } AMPI_F(counts);
-AMPI_INNER AMPI_F(counts) AMPI_F(tally_begin)(const ampi_tally *t) {
-    AMPI_F(counts) s;
-    s.updates = AMPI_LOAD_WORDS(t->updates);
-    s.lost = AMPI_LOAD_WORDS(t->lost);
-    s.most = AMPI_WORD(t->spacing.most);
-    s.ratio = AMPI_LOAD(t->ratio);
-    return s;
-}
-AMPI_INNER void AMPI_F(tally_end)(ampi_tally *t, const AMPI_F(counts) * s) {
-    AMPI_STORE_WORDS(t->updates, s->updates);
-    AMPI_STORE_WORDS(t->lost, s->lost);
-    AMPI_STORE(t->ratio, s->ratio);
-}
 /* An update of the weights i ... from `old` to w. It changes a weight of 0, so SAME is about bits. */
 AMPI_INNER void AMPI_F(tally)(
     ampi_tally *t, int again, AMPI_F(counts) * s, size_t i, AMPI_FLOATS step, AMPI_FLOATS old, AMPI_FLOATS w) {
@@ -136,17 +123,20 @@ AMPI_INNER void AMPI_F(tally)(
     s->ratio = AMPI_LARGER_ABS(s->ratio, AMPI_F(in_spacings)(step, old, s->most));
 }
 AMPI_OUTER void AMPI_F(count_sizes)(ampi_tally *t, const float *w, const float *u, size_t n, float by) {
-    AMPI_F(counts) s = AMPI_F(tally_begin)(t);
     const uint32_t again = t->again; /* no store can change it */
+    AMPI_F(counts) s;
     size_t i;
+    s.updates = AMPI_LOAD_WORDS(t->updates);
+    s.lost = AMPI_LOAD_WORDS(t->lost);
+    s.most = AMPI_WORD(t->spacing.most);
+    s.ratio = AMPI_LOAD(t->ratio);
     for (i = t->at; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
         AMPI_FLOATS step = AMPI_MUL(AMPI_LOAD(u + i), AMPI_SET(by));
-        if (again)
-            AMPI_F(tally)(t, 1, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
-        else
-            AMPI_F(tally)(t, 0, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
+        AMPI_F(tally)(t, (int)again, &s, i, step, AMPI_LOAD(t->old + i), AMPI_LOAD(w + i));
     }
-    AMPI_F(tally_end)(t, &s);
+    AMPI_STORE_WORDS(t->updates, s.updates);
+    AMPI_STORE_WORDS(t->lost, s.lost);
+    AMPI_STORE(t->ratio, s.ratio);
     t->at = i;
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_count_sizes(t, w, u, n, by);
@@ -166,18 +156,17 @@ AMPI_OUTER void AMPI_F(count_unchanged)(ampi_tally *t, const char *model, const 
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_count_unchanged(t, model, low, n);
 }
-/* A loop for each kind of update; 1 if a second moment is Inf. */
-AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n,
-    const amp_coef *c, ampi_tally *t, int again) {
+/* A loop for each kind of update; 1 if a second moment is Inf. Who counts lost updates asks for the steps, which is one
+   branch a vector: no second loop is compiled for it. */
+AMPI_INNER int AMPI_F(update)(
+    amp_update_kind kind, float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, float *steps) {
     const int moments = amp_moments_of(kind, c->momentum);
     const amp_coef own = *c;          /* no store can change it, so it is read once */
     AMPI_FLOATS top = AMPI_SET(0.0f); /* of second moments */
-    AMPI_F(counts) s;
     size_t i;
     int inf;
-    if (t) s = AMPI_F(tally_begin)(t);
     for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
-        AMPI_FLOATS wi = AMPI_LOAD(w + i), old = wi, step;
+        AMPI_FLOATS wi = AMPI_LOAD(w + i), step;
         AMPI_FLOATS mi = moments > 0 ? AMPI_LOAD(m + i) : AMPI_SET(0.0f);
         AMPI_FLOATS vi = moments > 1 ? AMPI_LOAD(v + i) : AMPI_SET(0.0f);
         AMPI_FLOATS ui = AMPI_F(prepare_one)(AMPI_LOAD(u + i), &own);
@@ -186,29 +175,21 @@ AMPI_INNER int AMPI_F(update)(amp_update_kind kind, float *w, float *m, float *v
         if (moments > 0) AMPI_STORE(m + i, mi);
         if (moments > 1) AMPI_STORE(v + i, vi);
         if (moments > 1) top = AMPI_LARGER_ABS(top, vi);
-        if (t) AMPI_F(tally)(t, again, &s, t->at + i, step, old, wi);
+        if (steps) AMPI_STORE(steps + i, step);
     }
-    if (t) AMPI_F(tally_end)(t, &s);
-    if (t) t->at += i;
     inf = AMPI_ANY(AMPI_AND(AMPI_ADD_WORDS(AMPI_BITS(top), AMPI_WORD(0x00800000u)), AMPI_WORD(0x80000000u)));
     AMPI_F(done)();
     return inf;
 }
 #  define AMP_X(kind, rule, moments) \
     AMPI_OUTER int AMPI_F(rule)( \
-        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, ampi_tally *t) { \
+        float *w, float *m, float *v, const float *u, size_t n, const amp_coef *c, float *steps) { \
         const size_t i = n - n % AMPI_WIDTH; \
-        int inf; \
-        if (!t) \
-            inf = AMPI_F(update)(kind, w, m, v, u, n, c, NULL, 0); \
-        else if (t->again) \
-            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 1); \
-        else \
-            inf = AMPI_F(update)(kind, w, m, v, u, n, c, t, 0); \
+        int inf = AMPI_F(update)(kind, w, m, v, u, n, c, steps); \
         if (!AMPI_LEFT(i, n)) return inf; \
         if (m) m += i; \
         if (v) v += i; \
-        return inf | ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, t); \
+        return inf | ampi_scalar_##rule(w + i, m, v, u + i, n - i, c, steps ? steps + i : NULL); \
     }
 AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X

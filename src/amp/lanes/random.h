@@ -62,14 +62,13 @@ AMPI_INNER AMPI_WORDS AMPI_F(encode_how)(const char *s, const uint32_t *random, 
     if (!saturate) q = AMPI_SELECT(AMPI_GREATER(a, AMPI_WORD(f.limit - 1u)), AMPI_WORD(f.over), q);
     return AMPI_F(finish)(x, a, q, t);
 }
-AMPI_INNER void AMPI_F(round_step)(char *d, const char *s, const uint32_t *random, amp_dtype t, int saturate) {
-    const uint32_t *r = random;
-    const size_t next = r ? AMPI_WIDTH : 0; /* NULL stays NULL */
-    AMPI_WORDS v0 = AMPI_F(encode_how)(s, r, t, saturate);
-    AMPI_WORDS v1 = AMPI_F(encode_how)(s + 4u * AMPI_WIDTH, r ? r + next : r, t, saturate);
-    AMPI_WORDS v2 = AMPI_F(encode_how)(s + 8u * AMPI_WIDTH, r ? r + 2u * next : r, t, saturate);
-    AMPI_WORDS v3 = AMPI_F(encode_how)(s + 12u * AMPI_WIDTH, r ? r + 3u * next : r, t, saturate);
-    AMPI_F(store_step)(d, t, v0, v1, v2, v3);
+AMPI_INNER void AMPI_F(round_step)(char *d, const char *s, const uint32_t *r, amp_dtype t, int saturate) {
+    uint32_t v[AMPI_STEP];
+    size_t i; /* a loop: four copies of this for each format would be a tenth of the path's code */
+    for (i = 0; i < AMPI_STEP; i += AMPI_WIDTH)
+        AMPI_STORE_WORDS(v + i, AMPI_F(encode_how)(s + 4u * i, r ? r + i : NULL, t, saturate));
+    AMPI_F(store_step)(d, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
+        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
 }
 AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) {
     const size_t size = AMPI_STEP * amp_dtype_size(t);
