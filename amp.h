@@ -1660,12 +1660,10 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #define AMPI_PASS_VECTOR 5 /* all of it but the operations, for vectors */
 
 typedef float ampi_scalar_floats;
-typedef uint32_t ampi_scalar_words;
+typedef uint32_t ampi_scalar_words, ampi_scalar_u32;
 typedef int ampi_scalar_mask;
 AMP_INLINE float ampi_scalar_set(float x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
-AMP_INLINE uint32_t ampi_scalar_bits(float x) { return ampi_bits(x); }
-AMP_INLINE float ampi_scalar_as_floats(uint32_t x) { return ampi_float(x); }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
@@ -1679,13 +1677,6 @@ AMPI_SCALAR(mul, float, amp_mul(a, b))
 AMPI_SCALAR(div, float, amp_div(a, b))
 AMPI_SCALAR(at_least, float, ampi_at_least(a, b))
 AMPI_SCALAR(at_most, float, ampi_at_most(a, b))
-AMPI_SCALAR(and_words, uint32_t, a &b)
-AMPI_SCALAR(or_words, uint32_t, a | b)
-AMPI_SCALAR(xor_words, uint32_t, a ^ b)
-AMPI_SCALAR(add_words, uint32_t, a + b)
-AMPI_SCALAR(sub_words, uint32_t, a - b)
-AMPI_SCALAR(shl, uint32_t, a << b)
-AMPI_SCALAR(shr, uint32_t, a >> b)
 AMPI_SCALAR(max, uint32_t, (int32_t)a > (int32_t)b ? a : b)
 AMPI_SCALAR(min, uint32_t, (int32_t)a > (int32_t)b ? b : a)
 #undef AMPI_SCALAR
@@ -11570,6 +11561,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_FLOATS      AMPI_F(floats)
 #define AMPI_WORDS       AMPI_F(words)
 #define AMPI_WORDS64     AMPI_F(words64)
+#define AMPI_U32         AMPI_F(u32) /* words, as the language counts with them */
 #define AMPI_MASK        AMPI_F(mask)
 /* floats */
 #define AMPI_SET         AMPI_F(set) /* one number in every lane */
@@ -11589,19 +11581,25 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_LARGER      AMPI_F(larger)     /* b (NEON: NaN) when one is NaN */
 #define AMPI_SMALLER     AMPI_F(smaller)    /* likewise */
 #define AMPI_LARGER_ABS  AMPI_F(larger_abs) /* a >= 0, or |b|; a, where b is NaN, which must be quiet */
-#define AMPI_BITS        AMPI_F(bits)
-#define AMPI_AS_FLOATS   AMPI_F(as_floats)
+#if AMPI_PASS == AMPI_PASS_VECTOR
+#  define AMPI_BITS(x)      ((AMPI_WORDS)(x))
+#  define AMPI_AS_FLOATS(x) ((AMPI_FLOATS)(x))
+#else
+#  define AMPI_BITS(x)      ampi_bits(x)
+#  define AMPI_AS_FLOATS(x) ampi_float(x)
+#endif
 /* words; void pointers may be unaligned */
 #define AMPI_WORD        AMPI_F(word) /* one number in every lane */
 #define AMPI_LOAD_WORDS  AMPI_F(load_words)
 #define AMPI_STORE_WORDS AMPI_F(store_words)
-#define AMPI_AND         AMPI_F(and_words)
-#define AMPI_OR          AMPI_F(or_words)
-#define AMPI_XOR         AMPI_F(xor_words)
-#define AMPI_ADD_WORDS   AMPI_F(add_words)
-#define AMPI_SUB_WORDS   AMPI_F(sub_words)
-#define AMPI_SHL         AMPI_F(shl)
-#define AMPI_SHR         AMPI_F(shr)
+/* the language's operators, of vectors, too: no functions, of which compilers would inline thousands */
+#define AMPI_AND(a, b)       ((a) & (b))
+#define AMPI_OR(a, b)        ((a) | (b))
+#define AMPI_XOR(a, b)       ((a) ^ (b))
+#define AMPI_ADD_WORDS(a, b) ((AMPI_WORDS)((AMPI_U32)(a) + (AMPI_U32)(b)))
+#define AMPI_SUB_WORDS(a, b) ((AMPI_WORDS)((AMPI_U32)(a) - (AMPI_U32)(b)))
+#define AMPI_SHL(a, n)       ((AMPI_WORDS)((AMPI_U32)(a) << (uint32_t)(n)))
+#define AMPI_SHR(a, n)       ((AMPI_WORDS)((AMPI_U32)(a) >> (uint32_t)(n)))
 #define AMPI_MIN         AMPI_F(min) /* of signed numbers */
 #define AMPI_MAX         AMPI_F(max)
 #define AMPI_GREATER     AMPI_F(greater) /* a mask: a > b, signed */
@@ -11630,7 +11628,6 @@ typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((aligned(1), may_alias));
 typedef uint32_t AMPI_F(u32) __attribute__((vector_size(4u * AMPI_WIDTH)));
 typedef int32_t AMPI_F(i32) __attribute__((vector_size(4u * AMPI_WIDTH)));
 typedef uint64_t AMPI_F(u64) __attribute__((vector_size(4u * AMPI_WIDTH)));
-#  define AMPI_U32 AMPI_F(u32)
 #  define AMPI_I32 AMPI_F(i32)
 #  define AMPI_U64 AMPI_F(u64)
 AMPI_OP AMPI_FLOATS AMPI_F(guard)(AMPI_FLOATS x) {
@@ -11643,19 +11640,10 @@ AMPI_OP void        AMPI_F(store)(float *p, AMPI_FLOATS x)    { *(AMPI_F(floats_
 AMPI_OP AMPI_FLOATS AMPI_F(add)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a + b); }
 AMPI_OP AMPI_FLOATS AMPI_F(sub)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a - b); }
 AMPI_OP AMPI_FLOATS AMPI_F(mul)(AMPI_FLOATS a, AMPI_FLOATS b) { return AMPI_F(guard)(a * b); }
-AMPI_OP AMPI_WORDS  AMPI_F(bits)(AMPI_FLOATS x)               { return (AMPI_WORDS)x; }
-AMPI_OP AMPI_FLOATS AMPI_F(as_floats)(AMPI_WORDS x)           { return (AMPI_FLOATS)x; }
 AMPI_OP AMPI_FLOATS AMPI_F(size)(AMPI_FLOATS x)               { return (AMPI_FLOATS)((AMPI_U32)x & 0x7fffffffu); }
 
 AMPI_OP AMPI_WORDS AMPI_F(load_words)(const void *p)             { return *(const AMPI_F(words_at) *)p; }
 AMPI_OP void       AMPI_F(store_words)(void *p, AMPI_WORDS x)    { *(AMPI_F(words_at) *)p = x; }
-AMPI_OP AMPI_WORDS AMPI_F(and_words)(AMPI_WORDS a, AMPI_WORDS b) { return a & b; }
-AMPI_OP AMPI_WORDS AMPI_F(or_words)(AMPI_WORDS a, AMPI_WORDS b)  { return a | b; }
-AMPI_OP AMPI_WORDS AMPI_F(xor_words)(AMPI_WORDS a, AMPI_WORDS b) { return a ^ b; }
-AMPI_OP AMPI_WORDS AMPI_F(add_words)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_WORDS)((AMPI_U32)a + (AMPI_U32)b); }
-AMPI_OP AMPI_WORDS AMPI_F(sub_words)(AMPI_WORDS a, AMPI_WORDS b) { return (AMPI_WORDS)((AMPI_U32)a - (AMPI_U32)b); }
-AMPI_OP AMPI_WORDS AMPI_F(shl)(AMPI_WORDS a, uint32_t n)         { return (AMPI_WORDS)((AMPI_U32)a << n); }
-AMPI_OP AMPI_WORDS AMPI_F(shr)(AMPI_WORDS a, uint32_t n)         { return (AMPI_WORDS)((AMPI_U32)a >> n); }
 
 AMPI_OP AMPI_WORDS64 AMPI_F(add64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return (AMPI_WORDS64)((AMPI_U64)a + (AMPI_U64)b); }
 AMPI_OP AMPI_WORDS64 AMPI_F(xor64)(AMPI_WORDS64 a, AMPI_WORDS64 b) { return a ^ b; }
@@ -11718,7 +11706,6 @@ AMPI_OP AMPI_FLOATS AMPI_F(fuse)(AMPI_FLOATS a, AMPI_FLOATS b, AMPI_FLOATS c) {
 }
 #    endif
 #  endif
-#  undef AMPI_U32
 #  undef AMPI_I32
 #  undef AMPI_U64
 #endif /* AMPI_PASS_ALIKE */
@@ -12822,6 +12809,8 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #undef AMPI_OUTER
 #undef AMPI_STEP
 #undef AMPI_LEFT
+#undef AMPI_BITS
+#undef AMPI_AS_FLOATS
 #undef AMPI_PASS
 #endif /* AMPI_PASS */
 

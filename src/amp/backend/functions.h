@@ -10,12 +10,10 @@
 #define AMPI_PASS_VECTOR 5 /* all of it but the operations, for vectors */
 
 typedef float ampi_scalar_floats;
-typedef uint32_t ampi_scalar_words;
+typedef uint32_t ampi_scalar_words, ampi_scalar_u32;
 typedef int ampi_scalar_mask;
 AMP_INLINE float ampi_scalar_set(float x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
-AMP_INLINE uint32_t ampi_scalar_bits(float x) { return ampi_bits(x); }
-AMP_INLINE float ampi_scalar_as_floats(uint32_t x) { return ampi_float(x); }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
@@ -29,13 +27,6 @@ AMPI_SCALAR(mul, float, amp_mul(a, b))
 AMPI_SCALAR(div, float, amp_div(a, b))
 AMPI_SCALAR(at_least, float, ampi_at_least(a, b))
 AMPI_SCALAR(at_most, float, ampi_at_most(a, b))
-AMPI_SCALAR(and_words, uint32_t, a &b)
-AMPI_SCALAR(or_words, uint32_t, a | b)
-AMPI_SCALAR(xor_words, uint32_t, a ^ b)
-AMPI_SCALAR(add_words, uint32_t, a + b)
-AMPI_SCALAR(sub_words, uint32_t, a - b)
-AMPI_SCALAR(shl, uint32_t, a << b)
-AMPI_SCALAR(shr, uint32_t, a >> b)
 AMPI_SCALAR(max, uint32_t, (int32_t)a > (int32_t)b ? a : b)
 AMPI_SCALAR(min, uint32_t, (int32_t)a > (int32_t)b ? b : a)
 #undef AMPI_SCALAR

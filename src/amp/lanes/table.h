@@ -82,6 +82,8 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #undef AMPI_OUTER
 #undef AMPI_STEP
 #undef AMPI_LEFT
+#undef AMPI_BITS
+#undef AMPI_AS_FLOATS
 #undef AMPI_PASS
 #endif /* AMPI_PASS */
 
