@@ -64,7 +64,7 @@ AMPI_OP __m128d ampi_sse2_guard_doubles(__m128d x) {
 AMPI_OP __m128d ampi_sse2_product(__m128 a, __m128 b) { /* of the lower half, exact */
     return ampi_sse2_guard_doubles(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)));
 }
-static __attribute__((noinline, cold)) __m128 ampi_sse2_fuse_each(__m128 a, __m128 b, __m128 c) {
+AMPI_RARE __m128 ampi_sse2_fuse_each(__m128 a, __m128 b, __m128 c) {
     float x[3][4];
     uint32_t k;
     ampi_sse2_store(x[0], a);

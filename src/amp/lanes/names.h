@@ -12,29 +12,29 @@
    A loop takes whole vectors first; what is left of n goes through the scalar path (n = 3: all of it), in conversions
    through a padded copy.   tests: tests/test_arrays.c, tests/test_step.c, tests/test_modes.c, tests/fingerprint.c */
 #ifdef AMPI_PASS
-#define AMPI_FLOATS      AMPI_F(floats)
-#define AMPI_WORDS       AMPI_F(words)
-#define AMPI_WORDS64     AMPI_F(words64)
-#define AMPI_U32         AMPI_F(u32) /* words, as the language counts with them */
-#define AMPI_MASK        AMPI_F(mask)
+#define AMPI_FLOATS     AMPI_F(floats)
+#define AMPI_WORDS      AMPI_F(words)
+#define AMPI_WORDS64    AMPI_F(words64)
+#define AMPI_U32        AMPI_F(u32) /* words, as the language counts with them */
+#define AMPI_MASK       AMPI_F(mask)
 /* floats */
-#define AMPI_SET         AMPI_F(set) /* one number in every lane */
-#define AMPI_LOAD        AMPI_F(load)
-#define AMPI_STORE       AMPI_F(store)
-#define AMPI_ADD         AMPI_F(add)
-#define AMPI_SUB         AMPI_F(sub)
-#define AMPI_MUL         AMPI_F(mul)
-#define AMPI_DIV         AMPI_F(div)
-#define AMPI_SQRT        AMPI_F(sqrt)
-#define AMPI_NEGATIVE    AMPI_F(negative)
-#define AMPI_FMA         AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
-#define AMPI_FUSE        AMPI_F(fuse)     /* a * b + c, rounded once */
-#define AMPI_INVERSE     AMPI_F(inverse)  /* 1 / d for d in [1, 2] */
-#define AMPI_AT_LEAST    AMPI_F(at_least) /* x, or the limit where x is less; NaN stays */
-#define AMPI_AT_MOST     AMPI_F(at_most)
-#define AMPI_LARGER      AMPI_F(larger)     /* b (NEON: NaN) when one is NaN */
-#define AMPI_SMALLER     AMPI_F(smaller)    /* likewise */
-#define AMPI_LARGER_ABS  AMPI_F(larger_abs) /* a >= 0, or |b|; a, where b is NaN, which must be quiet */
+#define AMPI_SET        AMPI_F(set) /* one number in every lane */
+#define AMPI_LOAD       AMPI_F(load)
+#define AMPI_STORE      AMPI_F(store)
+#define AMPI_ADD        AMPI_F(add)
+#define AMPI_SUB        AMPI_F(sub)
+#define AMPI_MUL        AMPI_F(mul)
+#define AMPI_DIV        AMPI_F(div)
+#define AMPI_SQRT       AMPI_F(sqrt)
+#define AMPI_NEGATIVE   AMPI_F(negative)
+#define AMPI_FMA        AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
+#define AMPI_FUSE       AMPI_F(fuse)     /* a * b + c, rounded once */
+#define AMPI_INVERSE    AMPI_F(inverse)  /* 1 / d for d in [1, 2] */
+#define AMPI_AT_LEAST   AMPI_F(at_least) /* x, or the limit where x is less; NaN stays */
+#define AMPI_AT_MOST    AMPI_F(at_most)
+#define AMPI_LARGER     AMPI_F(larger)     /* b (NEON: NaN) when one is NaN */
+#define AMPI_SMALLER    AMPI_F(smaller)    /* likewise */
+#define AMPI_LARGER_ABS AMPI_F(larger_abs) /* a >= 0, or |b|; a, where b is NaN, which must be quiet */
 #if AMPI_PASS == AMPI_PASS_VECTOR
 #  define AMPI_BITS(x)      ((AMPI_WORDS)(x))
 #  define AMPI_AS_FLOATS(x) ((AMPI_FLOATS)(x))
@@ -43,9 +43,9 @@
 #  define AMPI_AS_FLOATS(x) ampi_float(x)
 #endif
 /* words; void pointers may be unaligned */
-#define AMPI_WORD        AMPI_F(word) /* one number in every lane */
-#define AMPI_LOAD_WORDS  AMPI_F(load_words)
-#define AMPI_STORE_WORDS AMPI_F(store_words)
+#define AMPI_WORD            AMPI_F(word) /* one number in every lane */
+#define AMPI_LOAD_WORDS      AMPI_F(load_words)
+#define AMPI_STORE_WORDS     AMPI_F(store_words)
 /* the language's operators, of vectors, too: no functions, of which compilers would inline thousands */
 #define AMPI_AND(a, b)       ((a) & (b))
 #define AMPI_OR(a, b)        ((a) | (b))
@@ -54,17 +54,17 @@
 #define AMPI_SUB_WORDS(a, b) ((AMPI_WORDS)((AMPI_U32)(a) - (AMPI_U32)(b)))
 #define AMPI_SHL(a, n)       ((AMPI_WORDS)((AMPI_U32)(a) << (uint32_t)(n)))
 #define AMPI_SHR(a, n)       ((AMPI_WORDS)((AMPI_U32)(a) >> (uint32_t)(n)))
-#define AMPI_MIN         AMPI_F(min) /* of signed numbers */
-#define AMPI_MAX         AMPI_F(max)
-#define AMPI_GREATER     AMPI_F(greater) /* a mask: a > b, signed */
-#define AMPI_SELECT      AMPI_F(select)  /* mask ? a : b */
-#define AMPI_CHOOSE      AMPI_F(choose)  /* the same of floats; the scalar one may branch */
-#define AMPI_ANY         AMPI_F(any)     /* is any bit set? */
+#define AMPI_MIN             AMPI_F(min) /* of signed numbers */
+#define AMPI_MAX             AMPI_F(max)
+#define AMPI_GREATER         AMPI_F(greater) /* a mask: a > b, signed */
+#define AMPI_SELECT          AMPI_F(select)  /* mask ? a : b */
+#define AMPI_CHOOSE          AMPI_F(choose)  /* the same of floats; the scalar one may branch */
+#define AMPI_ANY             AMPI_F(any)     /* is any bit set? */
 /* masks */
-#define AMPI_NONZERO     AMPI_F(nonzero) /* where a float is neither 0 nor NaN */
-#define AMPI_SAME        AMPI_F(same)    /* of a mask, where floats a == b, so neither is NaN */
-#define AMPI_SAME16      AMPI_F(same16)  /* of a mask, where the 16-bit words at a and b are equal */
-#define AMPI_ADD_IF      AMPI_F(add_if)  /* to words: one where the mask is set */
+#define AMPI_NONZERO         AMPI_F(nonzero) /* where a float is neither 0 nor NaN */
+#define AMPI_SAME            AMPI_F(same)    /* of a mask, where floats a == b, so neither is NaN */
+#define AMPI_SAME16          AMPI_F(same16)  /* of a mask, where the 16-bit words at a and b are equal */
+#define AMPI_ADD_IF          AMPI_F(add_if)  /* to words: one where the mask is set */
 
 #if AMPI_PASS <= AMPI_PASS_UPDATE
 #  define AMPI_INNER AMP_INLINE
