@@ -3,9 +3,11 @@
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;  /* our copy; d.name is not used after amp_params_add */
-    float *init; /* our copy of d.init, until commit */
-    int unused;  /* 1: amp_params_use has left it out */
+    char *name;           /* our copy; d.name is not used after amp_params_add */
+    float *init;          /* our copy of d.init, until commit */
+    int unused;           /* 1: amp_params_use has left it out */
+    uint32_t hash;        /* of the name */
+    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
 } ampi_param;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
@@ -138,12 +140,33 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
+    uint32_t h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+static void ampi_param_link(amp_params *p, size_t i) {
+    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
+    p->params[i].next = *first;
+    *first = (uint32_t)i + 1;
+}
+static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
     size_t i;
-    if (!p) return 0;
-    for (i = 0; name && i < p->n; i++)
-        if (strcmp(p->params[i].name, name) == 0) return i;
+    for (i = 0; i < p->n; i++)
+        p->params[i].first = 0;
+    for (i = 0; i < p->n; i++)
+        ampi_param_link(p, i);
+}
+static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
+    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
+    for (; i; i = p->params[i - 1].next)
+        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
     return p->n;
+}
+AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+    return p && name ? ampi_param_find(p, name, ampi_name_hash(name)) : amp_params_count(p);
 }
 
 /* count, rows and cols from what is given of them */
@@ -210,11 +233,22 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* copies of what the caller may change from now on, and a place in the list */
+/* a place in the list */
+static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
+    size_t cap = p->cap;
+    ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
+    if (p->cap != cap) ampi_params_link(p);
+    q->first = list[p->n].first;
+    list[p->n] = *q;
+    ampi_param_link(p, p->n++);
+    return AMP_OK;
+}
+/* copies of what the caller may change from now on */
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -223,10 +257,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
-    if (!list) return AMP_ERR_NO_MEMORY;
-    p->params = list;
-    return AMP_OK;
+    return ampi_param_append(p, q);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -241,7 +272,8 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    q.hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
@@ -251,7 +283,6 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
-    p->params[p->n++] = q;
     return AMP_OK;
 }
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
