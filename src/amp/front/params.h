@@ -298,7 +298,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) (p->ctx->b->mirror_destroy)(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_drop(p->ctx, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -434,16 +434,16 @@ static amp_status ampi_block_write(
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
-    return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+    AMPI_TRY((ctx->b->copy)(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
+    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
 
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
     size_t i;
-    AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
-    if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    AMPI_TRY((ctx->b->copy)(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
     for (i = 0; i < n; i++)
@@ -455,8 +455,8 @@ static amp_status ampi_block_read(
 static amp_status ampi_move_staged(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, float *dst, const float *src) {
     size_t from, n, count = (size_t)e->count;
-    if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
-    if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
+    if (e->master && src) return (ctx->b->copy)(ctx, e->master, src, 4 * count);
+    if (e->master) return (ctx->b->copy)(ctx, dst, e->master, 4 * count);
     for (from = 0; from < count; from += n) {
         n = count - from < b->weights ? count - from : b->weights;
         if (src)
@@ -477,7 +477,7 @@ static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, floa
 
 static amp_status ampi_cast_entry(amp_ctx *ctx, amp_array dst, amp_array src) { /* to nearest */
     amp_cast_desc c = AMP_ZERO;
-    return ctx->b->cast(ctx, dst, src, src.count, &c);
+    return (ctx->b->cast)(ctx, dst, src, src.count, &c);
 }
 static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* where masters give it */
     return e->master && e->model ? ampi_cast_entry(ctx, ampi_entry_model(e), ampi_entry_master(e)) : AMP_OK;
@@ -522,7 +522,7 @@ static amp_status ampi_commit_arenas(amp_params *p) {
         l.base[k] = (char *)p->arena[k];
     }
     for (k = 0; k < AMPI_ARENAS; k++)
-        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], (size_t)l.bytes[k]));
+        if (p->arena[k]) AMPI_TRY((ctx->b->zero)(ctx, p->arena[k], (size_t)l.bytes[k]));
     ampi_place_set(&l, p);
     return AMP_OK;
 }
@@ -549,7 +549,7 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     amp_status st;
     AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    st = (ctx->b->copy)(ctx, p->table.chunks, chunks, n * sizeof *chunks);
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
@@ -557,7 +557,7 @@ static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -595,13 +595,13 @@ static amp_status ampi_commit_weights(amp_params *p) {
 
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_commit_entries(p));
-    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
-    return ampi_settle(ctx, ctx->b->sync(ctx));
+    return ampi_settle(ctx, (ctx->b->sync)(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
@@ -668,7 +668,7 @@ static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, 
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_CHECK(host, "the host array is NULL");
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     amp_ctx *ctx = p->ctx;
@@ -708,7 +708,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        if (e->low) AMPI_TRY(ctx->b->zero(ctx, e->low, (size_t)e->count * 2u));
+        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * 2u));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
@@ -757,15 +757,15 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
-        AMPI_TRY(ctx->b->zero(
+        AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_step_record *r) {
-    if (!ctx->b->set_record) return ctx->b->copy(ctx, p->record, r, sizeof *r);
-    return ctx->b->set_record(ctx, p->record, p->mirror, r);
+    if (!ctx->b->set_record) return (ctx->b->copy)(ctx, p->record, r, sizeof *r);
+    return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
@@ -777,7 +777,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     n = ampi_chunks_in_use(p, used, NULL, &elements);
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -791,7 +791,7 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_step_record r = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
