@@ -197,7 +197,7 @@ amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, cons
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof *desc) return AMP_ERR_VERSION;
     if (desc && (desc->_begin || desc->_end)) return AMP_ERR_UNINIT;
-    if (desc && desc->logger.fn) desc->logger.fn(AMP_LOG_ERROR, AMP_ERR_NO_CUDA, text, desc->logger.user);
+    if (desc && desc->logger.fn) (desc->logger.fn)(AMP_LOG_ERROR, AMP_ERR_NO_CUDA, text, desc->logger.user);
     return AMP_ERR_NO_CUDA;
 }
 int amp_cuda_available(void) { return 0; }
@@ -357,10 +357,10 @@ typedef uint32_t ampi_k_u32;
 typedef uint2 ampi_k_u2;
 typedef uint4 ampi_k_u4;
 #else
-typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
-typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
-typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
-typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
+typedef uint16_t __attribute__((__may_alias__)) ampi_k_u16;
+typedef uint32_t __attribute__((__may_alias__)) ampi_k_u32;
+typedef struct __attribute__((__may_alias__, __aligned__(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
+typedef struct __attribute__((__may_alias__, __aligned__(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
@@ -4706,7 +4706,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
 static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
     char text[160];
     snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
 }
 

@@ -84,6 +84,38 @@ hidden() {
     done
 }
 
+# Every header of the C, C++ and POSIX standards that the compiler has, before amp.h: nothing of them, the macros of <tgmath.h> and what only
+# some modes have among them, is in its way.
+c_headers="assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic stdbit stdbool stdckdint
+    stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype"
+cxx_headers="algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale cmath codecvt
+    compare complex concepts condition_variable csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype
+    deque exception execution expected filesystem format forward_list fstream functional future generator initializer_list iomanip ios iosfwd iostream
+    istream iterator latch limits list locale map mdspan memory memory_resource mutex new numbers numeric optional ostream print queue random ranges
+    ratio regex scoped_allocator semaphore set shared_mutex source_location span spanstream sstream stack stacktrace stdexcept stdfloat stop_token
+    streambuf string string_view strstream syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility
+    valarray variant vector version"
+posix_headers="aio arpa/inet cpio dirent dlfcn fcntl fmtmsg fnmatch ftw glob grp iconv langinfo libgen monetary mqueue ndbm net/if netdb netinet/in
+    netinet/tcp nl_types poll pthread pwd regex sched search semaphore spawn strings sys/ipc sys/mman sys/msg sys/param sys/resource sys/select sys/sem
+    sys/shm sys/socket sys/stat sys/statvfs sys/sysmacros sys/time sys/times sys/types sys/uio sys/un sys/utsname sys/wait syslog tar termios trace
+    ulimit unistd utime utmpx wordexp"
+headers_of() { # c|c++: the lines that include them
+    {
+        # shellcheck disable=SC2086
+        if [ "$1" = c ]; then printf '%s.h\n' $c_headers $posix_headers; else printf '%s\n' $cxx_headers; printf '%s.h\n' $posix_headers; fi
+    } | sed 's|.*|#if __has_include(<&>)\n#  include <&>\n#endif|'
+}
+# after_headers c|c++ HEADER COMPILER FLAG...: the implementation; with --full the declarations alone, too
+after_headers() {
+    { headers_of "$1"; echo "#include \"$2\""; } >"$tmp/after.c"
+    language=$1
+    shift 2
+    for what in ${full:+-UAMP_IMPLEMENTATION} -DAMP_IMPLEMENTATION; do
+        # shellcheck disable=SC2086
+        must "$* $what: every standard header before it" "$@" -x $language -Wall -Wextra -Werror -Wno-deprecated -Wno-cpp $lean $what -fsyntax-only "$tmp/after.c"
+    done
+}
+
 c_family() {
     cc=$1
     # shellcheck disable=SC2086
@@ -101,6 +133,8 @@ c_family() {
         runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
         runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
+        [ -z "$full" ] || must "$cc: hostile macros, declarations" "$cc" -std=gnu99 -Wall -Wextra -Werror -DDECLARATIONS -fsyntax-only hostile.c
+        for std in gnu99 ${full:+gnu17 gnu2x}; do after_headers c "$header" "$cc" -std=$std; done
         # switches, one by one and all of them
         # (without --full where symbols are looked at, with warnings)
         for s in "" ${full:+-DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC}; do
@@ -239,6 +273,8 @@ hidden_of_mutant() { # a header that forgot one: who asks for all of POSIX sees 
     [ "$failed" -ge 3 ] && [ "$passed" -gt "$failed" ] && passed=0
 }
 self_test() { # CC: symbols, and what all other checks are made of
+    printf 'typedef struct k { int (*round)(int, int); } k;\nstatic inline int f(const k *x) { return x->round(1, 2); }\n' >"$tmp/round.h"
+    refuses after_headers c "$tmp/round.h" "$1" -std=gnu99
     printf '#include <stdio.h>\nint amp_number(FILE *f);\nint amp_number(FILE *f) { return fileno(f); }\n' >"$tmp/forgets.c"
     refuses hidden_of_mutant "$1"
     if ! have nm; then return; fi
@@ -295,11 +331,17 @@ cxx_family() {
         useless=
         flag "$cxx" c++ -Wuseless-cast && useless=-Wuseless-cast
         looks "$cxx: the program's own globals, -Wshadow $useless" "$cxx" -x c++ -std=c++17 $WARN $useless globals.c
+        if [ -n "$full" ]; then
+            runs "$cxx: hostile macros" "$cxx" -x c++ -std=gnu++11 -Wall -Wextra -Werror hostile.c
+            must "$cxx: hostile macros, declarations" "$cxx" -x c++ -std=gnu++11 -Wall -Wextra -Werror -DDECLARATIONS -fsyntax-only hostile.c
+        fi
+        for std in gnu++11 ${full:+gnu++17 gnu++20}; do after_headers c++ "$header" "$cxx" -std=$std; done
         looks "$cxx: inside extern \"C\"" "$cxx" -std=c++11 $WARN $useless extern_c.cpp
     }
     for n in 1 2 3 4 5; do mustnot "$cxx: mixing types, line $n" 'error' "$cxx" -x c++ -std=c++11 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
 }
 
+header=$(realpath ../../amp.h)
 if have "$CC"; then self_test "$CC"; c_family "$CC"; else skip "no C compiler \"$CC\""; fi
 if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
 if have clang; then padding clang; else skip "no clang: -Wpadded and -Weverything are not looked at"; fi

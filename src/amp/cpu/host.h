@@ -51,7 +51,7 @@ static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock he
     while (c->next < c->total) {
         size_t task = c->next++;
         ampi_unlock(c);
-        c->fn(c->arg, task, w);
+        (c->fn)(c->arg, task, w);
         ampi_lock(c);
     }
 }
@@ -79,7 +79,7 @@ static void ampi_parallel(
     size_t i;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
-            fn(arg, i, c->work);
+            (fn)(arg, i, c->work);
         return;
     }
     ampi_lock(c);
@@ -142,7 +142,7 @@ static void ampi_parallel(
     size_t i;
     (void)work;
     for (i = 0; i < tasks; i++)
-        fn(arg, i, c->work);
+        (fn)(arg, i, c->work);
 }
 #endif
 
