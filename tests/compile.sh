@@ -116,6 +116,33 @@ after_headers() {
     done
 }
 
+# sizes NAME [FIRST-LINE]: a file whose function NAME gives the sizes of all public structs and enums
+sizes() {
+    printf '%s\n#include "%s"\n#include "%s"\n' "${2:-}" "$header" "${header%.h}_cuda.cuh"
+    echo "extern const size_t *$1(size_t *n);"
+    echo "const size_t *$1(size_t *n) { static const size_t all[] = {0"
+    sed -n 's/^typedef \(struct\|enum\) \(amp_[a-z0-9_]*\) {.*/, sizeof(\2)/p' "$header" "${header%.h}_cuda.cuh"
+    echo '}; *n = sizeof all / sizeof all[0]; return all; }'
+}
+# abi CC FLAG...: what one file sees of the structs is what another sees, also where the one includes amp.h inside a pack(1) and with -fshort-enums
+abi() {
+    if ! flag "$1" c -fshort-enums; then skip "$1 has no -fshort-enums"; return; fi
+    sizes plain >"$tmp/plain.c"
+    { sizes packed '#pragma pack(1)'; echo 'struct after { char c; int i; }; typedef char pack_holds_on[sizeof(struct after) == 1 + sizeof(int) ? 1 : -1];'; } >"$tmp/packed.c"
+    cat >"$tmp/both.c" <<'C'
+#include <stddef.h>
+#include <string.h>
+const size_t *plain(size_t *n), *packed(size_t *n);
+int main(void) {
+    size_t n, m;
+    const size_t *a = plain(&n), *b = packed(&m);
+    return n < 60 || n != m || memcmp(a, b, n * sizeof *a) != 0;
+}
+C
+    must "$*: pack(1) and -fshort-enums" "$@" -fshort-enums -c "$tmp/packed.c" -o "$tmp/packed.o" &&
+        must "$*: the sizes" "$@" -c "$tmp/plain.c" -o "$tmp/plain.o" && runs "$*: the same sizes" "$@" "$tmp/both.c" "$tmp/plain.o" "$tmp/packed.o"
+}
+
 c_family() {
     cc=$1
     # shellcheck disable=SC2086
@@ -145,6 +172,7 @@ c_family() {
         flag "$cc" c -Wc++-compat && compat=-Wc++-compat
         looks "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c
     }
+    abi "$cc" -std=c99
     for std in c99 ${full:+gnu99 c11 c2x}; do hidden ../impl.c "$cc" -std=$std; done
     # C89: one error, and it says what is needed
     mustnot "$cc: C89" 'amp.h: C99' "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o"
@@ -272,7 +300,17 @@ hidden_of_mutant() { # a header that forgot one: who asks for all of POSIX sees 
     hidden "$tmp/forgets.c" "$1" -std=c99
     [ "$failed" -ge 3 ] && [ "$passed" -gt "$failed" ] && passed=0
 }
+abi_of_mutant() { # CC: headers whose enums are what the compiler makes of them, and whose structs are as a pack(1) has them; one fault at a time
+    for fault in 's/__attribute__((__mode__(__SI__)))//' '/^#pragma pack()/d'; do
+        mkdir -p "$tmp/abi"
+        for h in amp.h amp_cuda.cuh; do sed "$fault" "../../$h" >"$tmp/abi/$h"; done
+        header=$tmp/abi/amp.h
+        abi "$1" -std=c99
+    done
+    [ "$failed" = 2 ] && passed=0
+}
 self_test() { # CC: symbols, and what all other checks are made of
+    refuses abi_of_mutant "$1"
     printf 'typedef struct k { int (*round)(int, int); } k;\nstatic inline int f(const k *x) { return x->round(1, 2); }\n' >"$tmp/round.h"
     refuses after_headers c "$tmp/round.h" "$1" -std=gnu99
     printf '#include <stdio.h>\nint amp_number(FILE *f);\nint amp_number(FILE *f) { return fileno(f); }\n' >"$tmp/forgets.c"

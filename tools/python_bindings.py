@@ -29,7 +29,7 @@ def preprocessed(cc):
             inside = os.path.basename(marker.group(1)) == "amp.h"
         elif inside and not line.startswith("#"):
             kept.append(line)
-    return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", " ".join(kept))
+    return re.sub(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)", "", " ".join(kept))
 
 
 def items(text):
@@ -123,7 +123,7 @@ class Header:
             if c == "," and depth == 0:
                 parts.append(text[start:i].strip())
                 start = i + 1
-        return [p for p in parts if p and p != "void"]
+        return [p for p in parts if p not in ("", "void", "...")]  # of a variadic function: those that have names
 
     @staticmethod
     def split(declaration):

@@ -48,6 +48,8 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #if !defined(__CUDACC__) && !defined(AMP_HOSTCUDA)
 #  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION needs nvcc (a .cu file); without a GPU: AMP_CUDA_STUB_IMPLEMENTATION"
 #endif
+#pragma pack(push)
+#pragma pack()
 
 extern "C++" { /* wherever this file is included */
 #include <cublasLt.h>
