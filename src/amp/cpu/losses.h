@@ -118,7 +118,7 @@ static void ampi_xent_targets(
     else
         memset(q, 0, n * sizeof *q);
     if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
-    j->c->k->targets(q, w, n, r->keep, r->share);
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
 }
 /* A row with a target for each class. */
 static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
@@ -133,18 +133,18 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
         n = ampi_least(AMP_PART, d->classes - i);
         (void)ampi_xent_logits(j, x, at + i, n);
         ampi_xent_targets(j, row, label, i, n, &r, q);
-        ampi_sum_part(&sum, k->sum(q, n));
-        k->misses(x, q, n, r.max);
-        ampi_sum_part(&misses, k->sum(x, n));
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
     }
     all = amp_narrow(ampi_sum_end_of(&sum));
     amp_xent_row_end(&r, d, j->factor, all);
     if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
     for (i = 0; d->dlogits.data && i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        k->exps(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
         ampi_xent_targets(j, row, label, i, n, &r, q);
-        k->grad_each(x, q, n, r.by, r.factor);
+        (k->grad_each)(x, q, n, r.by, r.factor);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
@@ -176,7 +176,7 @@ static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
         n = ampi_least(AMP_PART, d->all - r);
         for (i = 0; i < n; i++)
             x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
-        ampi_sum_part(&sum, j->c->k->sum(x, n));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
     }
     return ampi_sum_end_of(&sum);
 }
