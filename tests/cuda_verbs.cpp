@@ -1956,7 +1956,7 @@ static void test_step_counts() {
     hcu_set_sms(0, 4); /* fewer blocks: a quarter of the time */
     OK(amp_cuda_create(&ctx, desc_with(0)));
     for (int l = 0; l < 7; l++) {
-        for (int o = 0; o < AMP_OPTIMIZER_COUNT; o++) {
+        for (int o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
             char what[80];
             amp_scaler *s;
             amp_step_desc d = step_desc();
