@@ -93,6 +93,8 @@
 #  error "amp_cuda.cuh is v0.1.0 and amp.h is not: take both files from one release"
 #endif
 
+#pragma pack(push) /* as in amp.h */
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow" /* as in amp.h */
@@ -157,7 +159,7 @@ AMP_CUDA_API int amp_cuda_available(void);
 /* The stream of a CUDA context; NULL for any other context. Class: host. */
 AMP_CUDA_API amp_stream amp_cuda_stream(const amp_ctx *ctx);
 
-typedef enum amp_cuda_library { AMP_CUDA_NO_LIBRARY = 0, AMP_CUDA_RUNTIME, AMP_CUDA_CUBLASLT } amp_cuda_library;
+typedef enum amp_cuda_library { AMP_CUDA_NO_LIBRARY = 0, AMP_CUDA_RUNTIME, AMP_CUDA_CUBLASLT } AMP_INT amp_cuda_library;
 typedef struct amp_cuda_error {
     int32_t code;             /* a cudaError_t or a cublasStatus_t */
     amp_cuda_library library; /* whose; AMP_CUDA_NO_LIBRARY: no CUDA call of this context has failed */
@@ -188,6 +190,7 @@ static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, siz
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#pragma pack(pop)
 #endif /* AMP_CUDA_CUH */
 
 #if defined(AMP_CUDA_IMPLEMENTATION) && defined(AMP_CUDA_STUB_IMPLEMENTATION)
@@ -208,7 +211,7 @@ amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, cons
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof *desc) return AMP_ERR_VERSION;
     if (desc && (desc->_begin || desc->_end)) return AMP_ERR_UNINIT;
-    if (desc && desc->logger.fn) desc->logger.fn(AMP_LOG_ERROR, AMP_ERR_NO_CUDA, text, desc->logger.user);
+    if (desc && desc->logger.fn) (desc->logger.fn)(AMP_LOG_ERROR, AMP_ERR_NO_CUDA, text, desc->logger.user);
     return AMP_ERR_NO_CUDA;
 }
 int amp_cuda_available(void) { return 0; }
@@ -250,6 +253,8 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #if !defined(__CUDACC__) && !defined(AMP_HOSTCUDA)
 #  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION needs nvcc (a .cu file); without a GPU: AMP_CUDA_STUB_IMPLEMENTATION"
 #endif
+#pragma pack(push)
+#pragma pack()
 
 extern "C++" { /* wherever this file is included */
 #include <cublasLt.h>
@@ -374,10 +379,10 @@ typedef uint32_t ampi_k_u32;
 typedef uint2 ampi_k_u2;
 typedef uint4 ampi_k_u4;
 #else
-typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
-typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
-typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
-typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
+typedef uint16_t __attribute__((__may_alias__)) ampi_k_u16;
+typedef uint32_t __attribute__((__may_alias__)) ampi_k_u32;
+typedef struct __attribute__((__may_alias__, __aligned__(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
+typedef struct __attribute__((__may_alias__, __aligned__(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of
@@ -963,9 +968,6 @@ typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
     uint32_t amax;                     /* bits of the largest magnitude */
     uint32_t _pad;
 } ampi_k_histogram_bins;
-typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
-    uint64_t rows;                 /* that count */
-} ampi_k_xent_state;
 typedef struct ampi_k_cast_args {
     void *dst;
     const void *src;
@@ -2336,25 +2338,45 @@ struct ampi_k_floats {
     }
 };
 
-/* How many rows count. */
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
-    AMP_SHARED(uint32_t, count, 1);
-    uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
-    uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
-    if (threadIdx.x == 0) count[0] = 0;
-    __syncthreads();
-    for (r = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; r < rows; r += step)
-        mine += labels[r] >= 0;
-    if (mine) atomicAdd(&count[0], mine);
-    __syncthreads();
-    if (threadIdx.x == 0 && count[0]) atomicAdd((unsigned long long *)&out->rows, (unsigned long long)count[0]);
-}
+struct ampi_k_counts { /* what rows count in the mean */
+    const amp_xent_job &d;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++)
+            v[k] = k < m ? amp_xent_row_weight(&d, amp_xent_label(&d, i + k)) : 0.0f;
+    }
+};
+/* Where each class has a target of its own: those of one row, q; and what they add to its loss. */
+struct ampi_k_targets {
+    const amp_xent_job &d;
+    size_t at, label; /* the row's place in the matrix */
+    float keep, share;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++) {
+            if (k >= m) continue;
+            v[k] = i + k == label ? 1.0f : 0.0f;
+            if (d.targets.data) v[k] = amp_load(d.targets.data, d.targets.dtype, at + i + k);
+            v[k] = amp_xent_target(keep, share, v[k]);
+            if (d.weights.data) v[k] = amp_mul(v[k], amp_load(d.weights.data, d.weights.dtype, i + k));
+        }
+    }
+};
+struct ampi_k_misses {
+    const ampi_k_targets &q;
+    float max;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        q.at8(v, i, m);
+        for (k = 0; k < 8u; k++)
+            if (k < m) v[k] = amp_xent_miss(v[k], max, amp_load(q.d.logits.data, q.d.logits.dtype, q.at + i + k));
+    }
+};
 
 /* A row that is left out, or whose label is wrong. */
 AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
     size_t i;
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = value;
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = value;
     if (!d.dlogits.data) return;
     for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
@@ -2525,67 +2547,108 @@ AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, amp_dtype t, size_t at,
         ampi_k_xent_any(d, t, at, wide, row);
 }
 
+/* A row with a target for each class, whose maximum and sum are known. */
+AMPI_K void ampi_k_xent_each(const amp_xent_job &d, amp_dtype t, size_t row, const ampi_k_targets &q, amp_xent_row *r,
+    float factor, ampi_k_room *room) {
+    ampi_k_misses misses = {q, r->max};
+    float all = amp_narrow(ampi_k_sum(q, d.classes, room)), miss = amp_narrow(ampi_k_sum(misses, d.classes, room)),
+          v[8];
+    size_t i;
+    amp_xent_row_end(r, &d, factor, all);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = amp_xent_loss_each(miss, all, r->sum);
+    if (!d.dlogits.data) return;
+    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
+        q.at8(v, i, 1);
+        v[0] = amp_xent_grad_each(r, amp_load(d.logits.data, t, q.at + i), v[0]);
+        amp_store(d.dlogits.data, d.dlogits.dtype, q.at + i, v[0]);
+    }
+}
 /* A block per row, of logits of one dtype. */
 AMPI_K void ampi_k_xent_row(
     const amp_xent_job &d, amp_dtype t, size_t row, const float *factor, ampi_k_room *room, float *top) {
     size_t at = row * d.ld;
-    int32_t label = d.softmax ? 0 : d.labels[row];
-    float mean = 0.0f;
+    int64_t label = amp_xent_label(&d, d.first + row);
+    float mean = 0.0f, loss, by = *factor, weight = 1.0f;
     amp_xent_row r;
     ampi_k_logits logits = {d.logits.data, t, at, 0};
     ampi_k_xent_pad(d, row);
-    if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
+    if (amp_xent_is_wrong(&d, label)) { /* left out, or an error made visible */
         ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
         return;
     }
     logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(t), t);
     r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
     r.sum = ampi_k_xent_sum(d, t, at, logits.wide, room, top, &r.max);
+    if (d.each) {
+        ampi_k_targets q = {d, at, (size_t)label, amp_sub(1.0f, d.smoothing), amp_div(d.smoothing, (float)d.classes)};
+        ampi_k_xent_each(d, t, row, q, &r, by, room);
+        return;
+    }
     if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
-    amp_xent_row_end(&r, &d, *factor);
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+    if (d.weights.data) weight = amp_xent_row_weight(&d, label);
+    if (d.weights.data) by = amp_mul(by, weight);
+    amp_xent_row_end(&r, &d, by, 1.0f);
+    loss = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+    if (d.weights.data) loss = amp_mul(loss, weight);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = loss;
     if (!d.dlogits.data) return;
     ampi_k_xent_gradients(d, t, at, logits.wide, &r);
     __syncthreads();
     if (threadIdx.x == 0 && !d.softmax)
         amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
 }
+/* The sum of what lies in lanes of the rule's last level, n of them; in every thread. */
+AMPI_K double ampi_k_xent_lanes_sum(const double *lanes, uint32_t n, double *room) {
+    uint32_t i;
+    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
+        room[i] = i < n ? lanes[i] : 0.0;
+    return ampi_k_halve(room, AMP_LANES);
+}
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const ampi_k_xent_state *counted) {
+    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
+    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, room->chunk);
     size_t row;
-    if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
+    if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (row = blockIdx.x; row < d.rows; row += gridDim.x)
         ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
 }
 
-/* The sum of row_loss, where rows left out hold 0: a block per lane of the rule's last level, then one for all. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_lanes(amp_xent_job d, double *lanes) {
-    AMP_SHARED(ampi_k_room, room, 1);
-    uint64_t chunks = d.rows / AMP_CHUNK + (d.rows % AMP_CHUNK != 0), c;
-    ampi_k_floats losses;
+/* Sums over all rows, of what they count and of row_loss, where rows left out hold 0: a block per lane of the rule's
+   last level; whoever needs the sum adds up the lanes. */
+template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, double *lanes, ampi_k_room *room) {
+    uint64_t chunks = rows / AMP_CHUNK + (rows % AMP_CHUNK != 0), c;
     double sum = 0.0;
-    losses.x = d.row_loss;
     for (c = blockIdx.x; c < chunks; c += AMP_LANES) {
-        uint64_t left = d.rows - c * AMP_CHUNK;
+        uint64_t left = rows - c * AMP_CHUNK;
         uint32_t n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-        sum = amp_dadd(sum, ampi_k_sum_chunk(losses, c * AMP_CHUNK, n, room));
+        sum = amp_dadd(sum, ampi_k_sum_chunk(x, c * AMP_CHUNK, n, room));
     }
     if (threadIdx.x == 0) lanes[blockIdx.x] = sum;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted, const double *lanes, uint32_t n) {
+    ampi_k_xent_counts(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    AMP_SHARED(ampi_k_room, room, 1);
+    ampi_k_counts counts = {d};
+    ampi_k_xent_lane(counts, d.all, lanes, room);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_lanes(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    AMP_SHARED(ampi_k_room, room, 1);
+    ampi_k_floats losses;
+    losses.x = d.row_loss;
+    ampi_k_xent_lane(losses, d.all, lanes, room);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_loss(
+    const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, const double *losses, uint32_t lanes) {
     AMP_SHARED(double, lane, AMP_LANES);
-    double sum;
-    uint32_t i;
-    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
-        lane[i] = i < n ? lanes[i] : 0.0;
-    sum = ampi_k_halve(lane, AMP_LANES);
-    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
+    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, lane);
+    double sum = ampi_k_xent_lanes_sum(losses, lanes, lane);
+    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, counted)));
 }
 
 /* ---- dropout ---- */
@@ -3165,10 +3228,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
     ampi_k_histogram_bins histogram;
-    ampi_k_inspect_state inspect; /* amp_step: leaves zeros itself, so it is never cleared */
-    ampi_k_xent_state xent;
-    double losses[AMP_LANES]; /* amp_softmax_cross_entropy */
-    float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
+    ampi_k_inspect_state inspect;                /* amp_step: leaves zeros itself, so it is never cleared */
+    double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
 /* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
@@ -3834,28 +3896,23 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     return (unsigned)(grid < fit ? grid : fit);
 }
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, rows);
-static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const ampi_k_xent_state *rows) {
+    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, counts, lanes);
+static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const double *counts, uint32_t lanes) {
     unsigned grid = ampi_cu_xent_grid(c, d);
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, rows);
+    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, counts, lanes);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_xent_state *counted = &c->scratch->xent;
-    const ampi_k_xent_state *rows = counted;
-    double *sums = c->scratch->losses;
-    uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
+    double *counts = c->scratch->counts, *losses = c->scratch->losses;
+    uint64_t chunks = ampi_cu_parts(d->all, AMP_CHUNK);
     uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
-    if (!d->sum) {
-        AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
-        AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
-    }
-    AMPI_TRY(ampi_cu_xent_launch(c, d, rows));
-    if (!d->loss) return AMP_OK;
-    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, sums));
-    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
+    int last = d->first + d->rows == d->all;
+    if (!d->sum) AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_counts, *d, counts));
+    AMPI_TRY(ampi_cu_xent_launch(c, d, counts, lanes));
+    if (!d->loss || !last) return AMP_OK;
+    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, losses));
+    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, (const double *)counts, (const double *)losses, lanes);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */
@@ -4865,7 +4922,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
 static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
     char text[320];
     snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
 }
 
@@ -5133,5 +5190,6 @@ extern "C" amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *ou
     return c ? AMP_OK : AMP_ERR_INVALID_ARG;
 }
 } /* extern "C++" */
+#pragma pack(pop)
 
 #endif /* AMP_CUDA_IMPLEMENTATION */

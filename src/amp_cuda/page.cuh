@@ -93,6 +93,8 @@
 #  error "amp_cuda.cuh is v0.1.0 and amp.h is not: take both files from one release"
 #endif
 
+#pragma pack(push) /* as in amp.h */
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow" /* as in amp.h */
@@ -157,7 +159,7 @@ AMP_CUDA_API int amp_cuda_available(void);
 /* The stream of a CUDA context; NULL for any other context. Class: host. */
 AMP_CUDA_API amp_stream amp_cuda_stream(const amp_ctx *ctx);
 
-typedef enum amp_cuda_library { AMP_CUDA_NO_LIBRARY = 0, AMP_CUDA_RUNTIME, AMP_CUDA_CUBLASLT } amp_cuda_library;
+typedef enum amp_cuda_library { AMP_CUDA_NO_LIBRARY = 0, AMP_CUDA_RUNTIME, AMP_CUDA_CUBLASLT } AMP_INT amp_cuda_library;
 typedef struct amp_cuda_error {
     int32_t code;             /* a cudaError_t or a cublasStatus_t */
     amp_cuda_library library; /* whose; AMP_CUDA_NO_LIBRARY: no CUDA call of this context has failed */
@@ -188,6 +190,7 @@ static inline amp_status amp_cuda_create_checked(amp_ctx **out, int version, siz
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#pragma pack(pop)
 #endif /* AMP_CUDA_CUH */
 
 #if defined(AMP_CUDA_IMPLEMENTATION) && defined(AMP_CUDA_STUB_IMPLEMENTATION)

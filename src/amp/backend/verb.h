@@ -4,12 +4,12 @@
 /* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
    of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...);
 /* A log line that does not report a failure. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for

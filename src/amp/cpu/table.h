@@ -64,7 +64,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, full, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
     return st;
 }
 
@@ -143,6 +143,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#pragma pack(pop)
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 

@@ -103,7 +103,7 @@ static void ampi_give(amp_ctx *ctx) {
     const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
-        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+        if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
     AMPI_WRITE(&ctx->in_use, 0u);
 }
@@ -111,7 +111,7 @@ static void ampi_give(amp_ctx *ctx) {
 /* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
    must not stay if that fails. */
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
-    return ctx->b->leave ? ctx->b->leave(ctx, status) : status;
+    return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
@@ -143,7 +143,7 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
 /* ---- sentences ---- */
 
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 0)))
+__attribute__((__format__(__printf__, 3, 0)))
 #endif
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
@@ -163,7 +163,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
-    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
@@ -175,7 +175,7 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     va_start(va, format);
     ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
-    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
+    (ctx->log.fn)(level, AMP_OK, text, ctx->log.user);
 }
 
 /* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the

@@ -129,7 +129,10 @@
 #define AMP_VERSION_PATCH 0
 #define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
-/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that. */
+/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that.
+   Structs are laid out in the same way everywhere, also inside a #pragma pack(1) and under -fshort-enums. */
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -160,9 +163,11 @@ extern "C++" { /* so that this file may be included inside extern "C" */
 #endif
 #define AMP_INLINE AMP_HD static inline /* declared here, defined after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
-#  define AMP_UNUSED __attribute__((unused))
+#  define AMP_UNUSED __attribute__((__unused__))
+#  define AMP_INT    __attribute__((__mode__(__SI__))) /* an enum is as wide as int */
 #else
 #  define AMP_UNUSED
+#  define AMP_INT
 #endif
 /* clang-format off */
 #ifdef __cplusplus

@@ -23,7 +23,7 @@ typedef enum amp_status {
     AMP_STATUS_LIST(AMP_X)
 #undef AMP_X
         AMP_STATUS_FORCE_INT = 0x7fffffff
-} amp_status;
+} AMP_INT amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
 AMP_API const char *amp_strerror(amp_status status);

@@ -15,9 +15,6 @@ typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
     uint32_t amax;                     /* bits of the largest magnitude */
     uint32_t _pad;
 } ampi_k_histogram_bins;
-typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
-    uint64_t rows;                 /* that count */
-} ampi_k_xent_state;
 typedef struct ampi_k_cast_args {
     void *dst;
     const void *src;

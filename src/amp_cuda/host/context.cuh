@@ -14,10 +14,9 @@
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
     ampi_k_histogram_bins histogram;
-    ampi_k_inspect_state inspect; /* amp_step: leaves zeros itself, so it is never cleared */
-    ampi_k_xent_state xent;
-    double losses[AMP_LANES]; /* amp_softmax_cross_entropy */
-    float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
+    ampi_k_inspect_state inspect;                /* amp_step: leaves zeros itself, so it is never cleared */
+    double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
 /* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as

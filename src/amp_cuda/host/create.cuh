@@ -262,5 +262,6 @@ extern "C" amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *ou
     return c ? AMP_OK : AMP_ERR_INVALID_ARG;
 }
 } /* extern "C++" */
+#pragma pack(pop)
 
 #endif /* AMP_CUDA_IMPLEMENTATION */

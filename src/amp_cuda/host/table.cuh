@@ -57,7 +57,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
 static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
     char text[320];
     snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, s, text, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
 }
 
