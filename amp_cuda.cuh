@@ -2687,7 +2687,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 #define AMPI_K_LOSSES(X) \
-    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_rows) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
+    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_counts) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
 /* ==== >>device-products ==========================================================================================
    The plain product, epilogues, column sums.
    tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
