@@ -103,7 +103,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns.
+               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -915,19 +915,22 @@ AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
     uint32_t _begin;
     amp_act act;
-    size_t rows, in, out;  /* batch, input features, output features; rows may be 0 */
-    amp_array x;           /* [rows, in] */
-    amp_array w;           /* [out, in], same dtype as x */
-    amp_array bias;        /* [out] or data NULL; any dtype */
-    amp_array y;           /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;         /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
-    amp_array dy;          /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
-    amp_array dx;          /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
-    amp_array dw;          /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
-    amp_array dbias;       /* [out] output = column sums of dy, or data NULL; any dtype */
-    uint32_t accumulate;   /* 1: dw and dbias are added to what is there */
-    uint32_t flags;        /* AMP_GEMM_* for its products, or 0 */
-    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
+    size_t rows, in, out; /* batch, input features, output features; rows may be 0 */
+    amp_array x;          /* [rows, in] */
+    amp_array w;          /* [out, in], same dtype as x */
+    amp_array bias;       /* [out] or data NULL; any dtype */
+    amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;      /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
+    uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
+    uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
+    uint32_t _pad;
+    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one,
+                              and a forward that a scope would cast is refused if dx or dw is given */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
@@ -968,24 +971,32 @@ typedef struct amp_xent_desc {
     uint32_t _begin;
     uint32_t sum; /* 0: mean over the rows that count; 1: sum */
     size_t rows, classes;
-    size_t ld;             /* elements between rows of logits and dlogits; 0 => classes */
-    amp_array logits;      /* [rows, classes] */
-    const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
+    size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
+    amp_array logits; /* [rows, classes] */
+    /* What is right, one of four, the others NULL. Labels in context memory, [rows]: 0 .. classes-1; negative: the row
+       is left out (gradient 0). Or a target per class, [rows, classes], any dtype: a row should sum up to 1 */
+    const int32_t *labels;
+    const int64_t *labels64;
+    const uint8_t *labels8;
+    amp_array targets;
+    amp_array weights;  /* of the classes, [classes], any dtype, or data NULL: 1 each */
     float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
     float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
     amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
                            count of rows * ld or more the columns from classes to ld are its own: zeros are written */
     amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
-    float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, loss, row_loss and
-                            scaler NULL, smoothing 0 */
+    float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
+    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, targets, weights,
+                            loss, row_loss and scaler NULL, smoothing 0 */
     const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
+   a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
+   `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
@@ -2131,16 +2142,21 @@ typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless a
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
 
+/* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
+   from number `first` on. The loss is made with the last. */
 typedef struct amp_xent_job { /* rows > 0 */
-    size_t rows, classes, ld;
+    size_t all, first, rows, classes, ld;
     amp_array logits, dlogits;
-    const int32_t *labels;
+    amp_array targets, weights; /* or data NULL */
+    const void *labels;         /* NULL: softmax, or targets */
     float *loss, *row_loss;
     const amp_scaler_state *scaler; /* NULL: scale 1 */
     float factor, smoothing;
     uint32_t sum;
-    uint32_t softmax; /* 1: labels is NULL, and dlogits gets exp(x - max) / sum * factor */
-    size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
+    uint32_t softmax;     /* 1: dlogits gets exp(x - max) / sum * factor */
+    uint32_t label_bytes; /* 4 or 8: signed; 1: unsigned */
+    uint32_t each;        /* 1: every class has a target of its own: targets, or weights with smoothing */
+    size_t padding;       /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
@@ -2243,7 +2259,11 @@ AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_form
             in double, and so is what the lanes of an array have added up before
      loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
      dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
-            at the label ((t / sum - (1-s)) - s / classes) * factor */
+            at the label ((t / sum - (1-s)) - s / classes) * factor
+   With weights the loss times w[label], and factor times w[label] in place of factor. Where each class has a target of
+   its own (targets, or weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
+     loss = (sum of (max - x) * q, where q is not 0) + (sum of q) * log(sum / 2^24)
+     dx   = fma(t, factor * ((sum of q) / sum), -(q * factor)) */
 #define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */
 AMP_INLINE float amp_xent_term(float x, float max) { return ampi_scalar_exp_term(amp_sub(x, max)); }
 AMP_INLINE double amp_xent_rescaled(double sum, float max, float larger) {
@@ -2256,18 +2276,41 @@ AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, flo
     loss = amp_mul(amp_sub(1.0f, smoothing), loss);
     return amp_add(loss, amp_mul(smoothing, amp_add(amp_sub(max, mean), log_sum)));
 }
+/* The label of a row, one of all; negative: left out. */
+AMP_INLINE int64_t amp_xent_label(const amp_xent_job *j, size_t row) {
+    if (j->label_bytes == 4u) return ((const int32_t *)j->labels)[row];
+    if (j->label_bytes == 8u) return ((const int64_t *)j->labels)[row];
+    return j->label_bytes ? (int64_t)((const uint8_t *)j->labels)[row] : 0;
+}
+AMP_INLINE int amp_xent_is_wrong(const amp_xent_job *j, int64_t label) { return (uint64_t)label >= j->classes; }
+/* What it counts in the mean. */
+AMP_INLINE float amp_xent_row_weight(const amp_xent_job *j, int64_t label) {
+    if (label < 0) return 0.0f;
+    if (!j->weights.data || !j->labels || amp_xent_is_wrong(j, label)) return 1.0f;
+    return amp_load(j->weights.data, j->weights.dtype, (size_t)label);
+}
+/* Where each class has a target of its own: q, what is added up of it for the loss, and its gradient. */
+AMP_INLINE float amp_xent_target(float keep, float share, float target) {
+    return amp_add(share, amp_mul(keep, target));
+}
+AMP_INLINE float amp_xent_miss(float q, float max, float x) {
+    return ampi_nonzero(q) ? amp_mul(amp_sub(max, x), q) : q;
+}
+AMP_INLINE float amp_xent_loss_each(float misses, float q, float sum) {
+    return amp_add(misses, amp_mul(q, amp_log(amp_mul(sum, 5.9604644775390625e-8f))));
+}
 /* What the gradients of a row need. */
 typedef struct amp_xent_row {
     float max, sum, target;    /* target: the logit at the label */
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-/* From max, sum and target to all of it. */
-AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
+/* From max, sum and target to all of it. q: the sum of the targets. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor, float q) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
     r->factor = factor;
-    r->by = amp_mul(factor, amp_div(1.0f, r->sum));
+    r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
 }
 AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
@@ -2277,11 +2320,14 @@ AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
 AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
     return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
 }
-/* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
-AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
-    return j->sum || counted == 0 ? 1.0 : amp_ddiv(1.0, (double)counted);
+AMP_INLINE float amp_xent_grad_each(const amp_xent_row *r, float x, float q) {
+    return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(amp_mul(q, r->factor)));
 }
-AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
+/* The factors of the loss and of every gradient; counted: the sum of what the rows count, by the rule of sums. */
+AMP_INLINE double amp_xent_weight(const amp_xent_job *j, double counted) {
+    return j->sum || !ampi_nonzero(amp_narrow(counted)) ? 1.0 : amp_ddiv(1.0, counted);
+}
+AMP_INLINE float amp_xent_factor(const amp_xent_job *j, double counted) {
     float scale = j->scaler ? j->scaler->scale : 1.0f;
     return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
@@ -7433,10 +7479,10 @@ AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, cons
 typedef struct ampi_factor {
     amp_array array;
     const float *scale;  /* of its FP8 elements, or NULL */
-    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix, which is [out, in] for w */
 } ampi_factor;
-static ampi_factor ampi_plain_factor(amp_array array) {
-    ampi_factor f = {array, NULL, 0};
+static ampi_factor ampi_plain_factor(amp_array array, uint32_t transposed) {
+    ampi_factor f = {array, NULL, transposed};
     return f;
 }
 
@@ -7486,6 +7532,7 @@ static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, cons
     AMPI_CHECK(l->in && l->out, "%s is 0", l->in ? "out" : "in");
     memset(out, 0, sizeof *out);
     out->l = *l;
+    out->l.w_in_out = l->w_in_out != 0;
     out->goal = goal;
     out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
     out->nw = ampi_span(1, 0, l->out, l->in, l->in);
@@ -7594,13 +7641,22 @@ static amp_quantize_job ampi_fp8_cast(
     j.cols = cols;
     return j;
 }
+/* That of w: from the order in which it is stored to the one in which products read it. */
+static amp_quantize_job ampi_fp8_cast_w(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    const size_t rows = l->w_in_out ? l->in : l->out;
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, rows, l->in + l->out - rows);
+    if (l->w_in_out == layer->w.transposed)
+        w.dst = layer->w.array;
+    else
+        w.dst_t = layer->w.array;
+    return w;
+}
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     if (!layer->ny) return AMP_OK;
     x.dst = layer->x.array;
-    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
     AMPI_TRY((ctx->b->quantize)(ctx, &x));
     return (ctx->b->quantize)(ctx, &w);
@@ -7608,12 +7664,10 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
     x.dst_t = layer->x.array;
-    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
     if (l->dx.data) dy.dst = layer->dy.array;
     if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
@@ -7629,6 +7683,12 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
     return c == AMP_CLASS_F32_OUT ? AMP_F32 : used;
 }
 
+/* Does the scope cast what backward, which may run outside of it, would read as it is? */
+static int ampi_scope_casts(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (l->pin != AMP_AUTO) return 0;
+    return ampi_needs_cast(l->x, layer->nx, layer->want) || ampi_needs_cast(l->w, layer->nw, layer->want);
+}
 /* Forward's dtypes, from the layer before, the scope and pin. */
 static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
@@ -7644,7 +7704,13 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_preci
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
-    if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
+    if (!ampi_wants_fp8(ctx, l, c)) {
+        AMPI_CHECK(l->record || !(l->dx.data || l->dw.data) || !ampi_scope_casts(layer),
+            "the scope has x and w read as %s, but record is NULL, so backward, for dx or dw, would read them as they "
+            "are: point .record to an amp_precision beside the layer",
+            amp_dtype_name(layer->want));
+        return AMP_OK;
+    }
     AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
     return ampi_fp8_factors(ctx, layer, 0);
@@ -7663,7 +7729,8 @@ static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, 
 static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = layer->w = ampi_plain_factor(l->x);
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
     AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
     AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
@@ -7791,9 +7858,9 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
 static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = ampi_plain_factor(l->x);
-    layer->w = ampi_plain_factor(l->w);
-    layer->dy = ampi_plain_factor(l->dy);
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
+    layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
         if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
         if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
@@ -7841,13 +7908,16 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     return (ctx->b->bias_grad)(ctx, &j);
 }
 
-/* dW[out,in] = dY^T[out,rows] X[rows,in] */
+/* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
 static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
-    g.m = l->out;
-    g.n = l->in;
+    if (l->w_in_out)
+        ampi_put_factors(&g, layer->x, 1, layer->dy_by_rows, 0);
+    else
+        ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
+    g.m = l->w_in_out ? l->in : l->out;
+    g.n = l->w_in_out ? l->out : l->in;
     g.k = l->rows;
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
@@ -7961,62 +8031,94 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
 
 /* What can be checked without arrays. */
 static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
+    int right = (d->labels != NULL) + (d->labels64 != NULL) + (d->labels8 != NULL) + (d->targets.data != NULL);
     AMPI_CHECK(d->classes, "desc.classes is 0");
     AMPI_CHECK(d->classes <= 0x7fffffffu, "desc.classes is too large");
     AMPI_CHECK(!d->ld || d->ld >= d->classes, "desc.ld is %llu, less than classes %llu", AMPI_ULL(d->ld),
         AMPI_ULL(d->classes));
-    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f,
-        "desc.smoothing is %g; it must be in [0, 1)", (double)d->smoothing);
-    AMPI_CHECK(!d->rows || d->labels || d->softmax, "desc.labels is NULL");
-    AMPI_CHECK(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
-        "desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing <= 1.0f,
+        "desc.smoothing is %g; it must be in [0, 1]", (double)d->smoothing);
+    AMPI_CHECK(!d->rows || right || d->softmax, "desc.labels is NULL, and so are labels64, labels8 and targets");
+    AMPI_CHECK(right < 2, "%d of desc.labels, labels64, labels8 and targets are given; one is needed", right);
+    AMPI_CHECK(!d->softmax || !(right || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
+        "desc.softmax is 1, so labels, targets, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(!d->softmax || !d->weights.data, "desc.softmax is 1, so weights must be NULL");
     AMPI_CHECK(!d->rows || !d->loss || d->row_loss, "desc.row_loss is NULL, but desc.loss is made from it");
     return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
+static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) { /* NULL is fine */
+    AMPI_CHECK(!p || ampi_is_aligned(ctx, p, size), "%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+    return AMP_OK;
+}
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
-    const ampi_extent r[5] = {
+    const ampi_extent r[7] = {
         ampi_extent_of("desc.logits", j->logits, span, 1, 0),
-        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0), /* of the size of a float */
-        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1),
+        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 2, 0),
+        ampi_extent_of("desc.targets", j->targets, span, 2, 0),
+        ampi_extent_of("desc.weights", j->weights, j->classes, 2, 0),
+        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
         ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
         ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
     };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.targets", j->targets, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.weights", j->weights, j->classes, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
-    AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
-    AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
-    AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
-    return ampi_check_extents(ctx, r, 5);
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.loss", j->loss, 4u));
+    return ampi_check_extents(ctx, r, 7);
 }
 
+/* Which of the four says what is right. */
+static void ampi_xent_right(amp_xent_job *j, const amp_xent_desc *d) {
+    j->targets = d->targets;
+    if (d->labels) {
+        j->labels = d->labels;
+        j->label_bytes = 4u;
+    } else if (d->labels64) {
+        j->labels = d->labels64;
+        j->label_bytes = 8u;
+    } else if (d->labels8) {
+        j->labels = d->labels8;
+        j->label_bytes = 1u;
+    }
+    j->each = d->targets.data || (d->weights.data && ampi_nonzero(d->smoothing));
+}
+/* Everything but logits and dlogits. */
+static amp_status ampi_xent_job_of(amp_ctx *ctx, const amp_xent_desc *desc, amp_xent_job *j) {
+    AMPI_CHECK_DESC(desc);
+    AMPI_TRY(ampi_check_xent(ctx, desc));
+    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j->factor, desc->factor, 1.0f));
+    AMPI_CHECK(amp_is_finite(j->factor), "desc.factor is not finite");
+    j->all = j->rows = desc->rows;
+    j->classes = desc->classes;
+    j->ld = desc->ld ? desc->ld : desc->classes;
+    j->weights = desc->weights;
+    ampi_xent_right(j, desc);
+    j->loss = desc->loss;
+    j->row_loss = desc->row_loss;
+    if (desc->scaler && !desc->scaler->off) j->scaler = desc->scaler->state;
+    j->smoothing = desc->smoothing;
+    j->softmax = desc->softmax != 0;
+    j->sum = desc->sum || desc->softmax;
+    return AMP_OK;
+}
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     amp_xent_job j = AMP_ZERO;
     size_t whole;
-    AMPI_CHECK_DESC(desc);
-    AMPI_TRY(ampi_check_xent(ctx, desc));
-    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j.factor, desc->factor, 1.0f));
-    AMPI_CHECK(amp_is_finite(j.factor), "desc.factor is not finite");
-    j.rows = desc->rows;
-    j.classes = desc->classes;
-    j.ld = desc->ld ? desc->ld : desc->classes;
+    AMPI_TRY(ampi_xent_job_of(ctx, desc, &j));
     j.logits = desc->logits;
     j.dlogits = desc->dlogits;
-    j.labels = desc->labels;
-    j.loss = desc->loss;
-    j.row_loss = desc->row_loss;
-    if (desc->scaler && !desc->scaler->off) j.scaler = desc->scaler->state;
-    j.smoothing = desc->smoothing;
-    j.softmax = desc->softmax != 0;
-    j.sum = desc->sum || desc->softmax;
     AMPI_TRY(ampi_from(ctx, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
@@ -9321,6 +9423,10 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
+    void (*targets)(float *q, const float *w, size_t n, float keep, float share);
+    void (*misses)(float *x, const float *q, size_t n, float max);
+    void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -11367,7 +11473,7 @@ static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, siz
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
-    if (d->row_loss) d->row_loss[row] = value;
+    if (d->row_loss) d->row_loss[d->first + row] = value;
     if (!d->dlogits.data) return;
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
@@ -11404,12 +11510,11 @@ static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_w
     }
     return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
 }
-/* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
-static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+/* Maximum and sum of a row. x[AMP_PART] keeps the terms of the last part. */
+static amp_xent_row ampi_xent_sums(const ampi_xent_work *j, size_t at, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, full;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    size_t i, n, full;
     amp_xent_row r = AMP_ZERO;
     ampi_xent_sum s;
     s.sum = ampi_sum_begin(w);
@@ -11425,21 +11530,74 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
     }
     r.max = s.max;
     r.sum = amp_narrow(ampi_sum_end_of(&s.sum));
-    r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
-    amp_xent_row_end(&r, d, j->factor);
-    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
     return r;
 }
 /* The gradients of a row: amp_xent_grad_one in vectors, and the label's. */
-static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label, const amp_xent_row *r, float *x) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
+    size_t i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
         if (d->classes > AMP_PART) (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
         (k->softmax_shares)(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
+        k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
+    }
+}
+/* A row with one label, and its weight. */
+static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    size_t at = row * d->ld;
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f, loss, factor = j->factor;
+    float weight = amp_xent_row_weight(d, (int64_t)label);
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    if (d->weights.data) factor = amp_mul(factor, weight);
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
+    amp_xent_row_end(&r, d, factor, 1.0f);
+    loss = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
+    if (d->weights.data) loss = amp_mul(loss, weight);
+    if (d->row_loss) d->row_loss[d->first + row] = loss;
+    if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
+}
+/* q of the classes i .. i + n of a row. */
+static void ampi_xent_targets(
+    const ampi_xent_work *j, size_t row, int64_t label, size_t i, size_t n, const amp_xent_row *r, float *q) {
+    const amp_xent_job *d = j->d;
+    float buf[AMP_PART];
+    const float *w = d->weights.data ? ampi_floats(j->c->k, d->weights, i, n, buf) : NULL;
+    if (d->targets.data)
+        j->c->k->widen[d->targets.dtype](q, ampi_at(d->targets, row * d->ld + i), n);
+    else
+        memset(q, 0, n * sizeof *q);
+    if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
+}
+/* A row with a target for each class. */
+static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n;
+    float q[AMP_PART], all;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    ampi_sum misses = ampi_sum_begin(w), sum = {w->column, w->column + AMP_PARTS, 0, 0};
+    amp_xent_row_end(&r, d, j->factor, 1.0f);
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (void)ampi_xent_logits(j, x, at + i, n);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
+    }
+    all = amp_narrow(ampi_sum_end_of(&sum));
+    amp_xent_row_end(&r, d, j->factor, all);
+    if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
+    for (i = 0; d->dlogits.data && i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        (k->grad_each)(x, q, n, r.by, r.factor);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
@@ -11449,32 +11607,47 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
     float x[AMP_PART];
     for (; row < end; row++) {
-        int32_t label = d->softmax ? 0 : d->labels[row];
+        int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
-        if (label < 0) { /* left out */
+        if (label < 0) /* left out */
             ampi_xent_fill(d, row, 0.0f);
-        } else if ((size_t)label >= d->classes) { /* an error made visible */
+        else if (amp_xent_is_wrong(d, label)) /* an error made visible */
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
-        } else {
-            amp_xent_row r = ampi_xent_loss(j, row, x, w);
-            if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
-        }
+        else if (d->each)
+            ampi_xent_each_row(j, row, label, x, w);
+        else
+            ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
+}
+/* What all rows count. */
+static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
+    const amp_xent_job *d = j->d;
+    ampi_sum sum = ampi_sum_begin(j->c->work);
+    size_t r, n, i;
+    if (d->sum) return 0.0;
+    for (r = 0; r < d->all; r += n) {
+        n = ampi_least(AMP_PART, d->all - r);
+        for (i = 0; i < n; i++)
+            x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
+    }
+    return ampi_sum_end_of(&sum);
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_xent_work j = AMP_ZERO;
-    size_t counted = 0, r, n;
+    float x[AMP_PART];
+    double counted;
+    size_t r, n;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
-    for (r = 0; r < d->rows && !d->softmax; r++)
-        counted += d->labels[r] >= 0;
+    counted = ampi_xent_counted(&j, x);
     j.factor = amp_xent_factor(d, counted);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
-    if (d->loss) { /* rows that are left out hold 0 */
+    if (d->loss && d->first + d->rows == d->all) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
-        for (r = 0; r < d->rows; r += n) {
-            n = ampi_least(AMP_PART, d->rows - r);
+        for (r = 0; r < d->all; r += n) {
+            n = ampi_least(AMP_PART, d->all - r);
             ampi_sum_part(&sum, (j.c->k->sum)(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
@@ -12265,6 +12438,34 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
+AMPI_OUTER void AMPI_F(targets)(float *q, const float *w, size_t n, float keep, float share) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_ADD(AMPI_SET(share), AMPI_MUL(AMPI_SET(keep), AMPI_LOAD(q + i)));
+        AMPI_STORE(q + i, w ? AMPI_MUL(x, AMPI_LOAD(w + i)) : x);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_targets(q + i, w ? w + i : NULL, n - i, keep, share);
+}
+AMPI_OUTER void AMPI_F(misses)(float *x, const float *q, size_t n, float max) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS one = AMPI_LOAD(q + i);
+        AMPI_FLOATS miss = AMPI_MUL(AMPI_SUB(AMPI_SET(max), AMPI_LOAD(x + i)), one);
+        AMPI_STORE(x + i, AMPI_CHOOSE(AMPI_NONZERO(one), miss, one));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_misses(x + i, q + i, n - i, max);
+}
+AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, float factor) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS less = AMPI_MUL(AMPI_LOAD(q + i), AMPI_SET(factor));
+        AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), AMPI_NEGATIVE(less)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
+}
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
@@ -12908,6 +13109,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->largest = AMPI_F(largest);
     k->exps = AMPI_F(exps);
     k->softmax_shares = AMPI_F(softmax_shares);
+    k->targets = AMPI_F(targets);
+    k->misses = AMPI_F(misses);
+    k->grad_each = AMPI_F(grad_each);
     k->act = AMPI_F(act);
     k->act_grad = AMPI_F(act_grad);
     k->drop = AMPI_F(drop);

@@ -60,13 +60,14 @@
               made with AMP_CUDA_DEBUG. amp_cuda_create waits once; amp_ctx_destroy waits for the stream.
    CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU (but for the two exceptions in
               >>sync there): it can be captured in a graph.
-              Run one step before capturing: it loads the kernels and finds the product plans. What amp_step and others
-              pass by value (lr, betas, ...) is frozen in the graph, what is read on the device (scale, counters,
-              *lr_ptr) is not. Stages are host state: a replay does not move them. Replay a graph on the context's
-              stream, or order it against that stream by events: the context has one scratch block. Destroy graphs
-              before the context. Query and setup verbs inside a capture return AMP_ERR_CAPTURE and leave the capture
-              valid; amp_free there takes effect after it. Do not destroy a context whose stream is being captured. The
-              legacy stream cannot be captured (CUDA's rule).
+              Run one step before capturing: it finds the product plans and loads cuBLASLt's kernels, which each new
+              shape needs once (ours are loaded by amp_cuda_create). What amp_step and others pass by value (lr, betas,
+              ...) is frozen in the graph, what is read on the device (scale, counters, *lr_ptr) is not. Stages are host
+              state: a replay does not move them. Replay a graph on the context's stream, or order it against that
+              stream by events: the context has one scratch block. Destroy graphs before the context. Query and setup
+              verbs inside a capture return AMP_ERR_CAPTURE and leave the capture valid; amp_free there takes effect
+              after it. Do not destroy a context whose stream is being captured. The legacy stream cannot be captured,
+              and what is queued on it breaks captures of streams that wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
               call selects its device and then restores the thread's own.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
@@ -951,9 +952,6 @@ typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
     uint32_t amax;                     /* bits of the largest magnitude */
     uint32_t _pad;
 } ampi_k_histogram_bins;
-typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
-    uint64_t rows;                 /* that count */
-} ampi_k_xent_state;
 typedef struct ampi_k_cast_args {
     void *dst;
     const void *src;
@@ -1126,6 +1124,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_finite) X(ampi_k_histogram)
 /* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
    tests: tests/test_fp8.c */
 
@@ -1255,6 +1254,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     if (a.see) ampi_k_quantize_end(&a.job, amax);
 }
 
+#define AMPI_K_QUANTIZE(X) X(ampi_k_quantize) X(ampi_k_quantize_turn)
 /* ==== >>device-step ==============================================================================================
    Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
    tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
@@ -1665,6 +1665,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
+#define AMPI_K_INSPECT(X) X(ampi_k_inspect) X(ampi_k_sum_gradients) X(ampi_k_conclude)
 /* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit; then
    accumulation and clipping   tests: tests/test_step.c, tests/test_layouts.c, tests/test_report.c ---- */
 
@@ -2295,6 +2296,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
     if (blockIdx.x == 0 && threadIdx.x == 0) amp_scaler_next(state);
 }
 
+#define AMPI_K_UPDATE(X) X(ampi_k_apply) X(ampi_k_count_apply) X(ampi_k_add) X(ampi_k_clip) X(ampi_k_next_scale)
 /* ==== >>device-losses ============================================================================================
    Cross-entropy, a block per row of logits; dropout.
    tests: tests/test_products.c, tests/test_memory.c */
@@ -2320,25 +2322,45 @@ struct ampi_k_floats {
     }
 };
 
-/* How many rows count. */
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
-    AMP_SHARED(uint32_t, count, 1);
-    uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
-    uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
-    if (threadIdx.x == 0) count[0] = 0;
-    __syncthreads();
-    for (r = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; r < rows; r += step)
-        mine += labels[r] >= 0;
-    if (mine) atomicAdd(&count[0], mine);
-    __syncthreads();
-    if (threadIdx.x == 0 && count[0]) atomicAdd((unsigned long long *)&out->rows, (unsigned long long)count[0]);
-}
+struct ampi_k_counts { /* what rows count in the mean */
+    const amp_xent_job &d;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++)
+            v[k] = k < m ? amp_xent_row_weight(&d, amp_xent_label(&d, i + k)) : 0.0f;
+    }
+};
+/* Where each class has a target of its own: those of one row, q; and what they add to its loss. */
+struct ampi_k_targets {
+    const amp_xent_job &d;
+    size_t at, label; /* the row's place in the matrix */
+    float keep, share;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++) {
+            if (k >= m) continue;
+            v[k] = i + k == label ? 1.0f : 0.0f;
+            if (d.targets.data) v[k] = amp_load(d.targets.data, d.targets.dtype, at + i + k);
+            v[k] = amp_xent_target(keep, share, v[k]);
+            if (d.weights.data) v[k] = amp_mul(v[k], amp_load(d.weights.data, d.weights.dtype, i + k));
+        }
+    }
+};
+struct ampi_k_misses {
+    const ampi_k_targets &q;
+    float max;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        q.at8(v, i, m);
+        for (k = 0; k < 8u; k++)
+            if (k < m) v[k] = amp_xent_miss(v[k], max, amp_load(q.d.logits.data, q.d.logits.dtype, q.at + i + k));
+    }
+};
 
 /* A row that is left out, or whose label is wrong. */
 AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
     size_t i;
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = value;
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = value;
     if (!d.dlogits.data) return;
     for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
@@ -2509,67 +2531,108 @@ AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, amp_dtype t, size_t at,
         ampi_k_xent_any(d, t, at, wide, row);
 }
 
+/* A row with a target for each class, whose maximum and sum are known. */
+AMPI_K void ampi_k_xent_each(const amp_xent_job &d, amp_dtype t, size_t row, const ampi_k_targets &q, amp_xent_row *r,
+    float factor, ampi_k_room *room) {
+    ampi_k_misses misses = {q, r->max};
+    float all = amp_narrow(ampi_k_sum(q, d.classes, room)), miss = amp_narrow(ampi_k_sum(misses, d.classes, room)),
+          v[8];
+    size_t i;
+    amp_xent_row_end(r, &d, factor, all);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = amp_xent_loss_each(miss, all, r->sum);
+    if (!d.dlogits.data) return;
+    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
+        q.at8(v, i, 1);
+        v[0] = amp_xent_grad_each(r, amp_load(d.logits.data, t, q.at + i), v[0]);
+        amp_store(d.dlogits.data, d.dlogits.dtype, q.at + i, v[0]);
+    }
+}
 /* A block per row, of logits of one dtype. */
 AMPI_K void ampi_k_xent_row(
     const amp_xent_job &d, amp_dtype t, size_t row, const float *factor, ampi_k_room *room, float *top) {
     size_t at = row * d.ld;
-    int32_t label = d.softmax ? 0 : d.labels[row];
-    float mean = 0.0f;
+    int64_t label = amp_xent_label(&d, d.first + row);
+    float mean = 0.0f, loss, by = *factor, weight = 1.0f;
     amp_xent_row r;
     ampi_k_logits logits = {d.logits.data, t, at, 0};
     ampi_k_xent_pad(d, row);
-    if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
+    if (amp_xent_is_wrong(&d, label)) { /* left out, or an error made visible */
         ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
         return;
     }
     logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(t), t);
     r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
     r.sum = ampi_k_xent_sum(d, t, at, logits.wide, room, top, &r.max);
+    if (d.each) {
+        ampi_k_targets q = {d, at, (size_t)label, amp_sub(1.0f, d.smoothing), amp_div(d.smoothing, (float)d.classes)};
+        ampi_k_xent_each(d, t, row, q, &r, by, room);
+        return;
+    }
     if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
-    amp_xent_row_end(&r, &d, *factor);
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+    if (d.weights.data) weight = amp_xent_row_weight(&d, label);
+    if (d.weights.data) by = amp_mul(by, weight);
+    amp_xent_row_end(&r, &d, by, 1.0f);
+    loss = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+    if (d.weights.data) loss = amp_mul(loss, weight);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = loss;
     if (!d.dlogits.data) return;
     ampi_k_xent_gradients(d, t, at, logits.wide, &r);
     __syncthreads();
     if (threadIdx.x == 0 && !d.softmax)
         amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
 }
+/* The sum of what lies in lanes of the rule's last level, n of them; in every thread. */
+AMPI_K double ampi_k_xent_lanes_sum(const double *lanes, uint32_t n, double *room) {
+    uint32_t i;
+    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
+        room[i] = i < n ? lanes[i] : 0.0;
+    return ampi_k_halve(room, AMP_LANES);
+}
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const ampi_k_xent_state *counted) {
+    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
+    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, room->chunk);
     size_t row;
-    if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
+    if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (row = blockIdx.x; row < d.rows; row += gridDim.x)
         ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
 }
 
-/* The sum of row_loss, where rows left out hold 0: a block per lane of the rule's last level, then one for all. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_lanes(amp_xent_job d, double *lanes) {
-    AMP_SHARED(ampi_k_room, room, 1);
-    uint64_t chunks = d.rows / AMP_CHUNK + (d.rows % AMP_CHUNK != 0), c;
-    ampi_k_floats losses;
+/* Sums over all rows, of what they count and of row_loss, where rows left out hold 0: a block per lane of the rule's
+   last level; whoever needs the sum adds up the lanes. */
+template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, double *lanes, ampi_k_room *room) {
+    uint64_t chunks = rows / AMP_CHUNK + (rows % AMP_CHUNK != 0), c;
     double sum = 0.0;
-    losses.x = d.row_loss;
     for (c = blockIdx.x; c < chunks; c += AMP_LANES) {
-        uint64_t left = d.rows - c * AMP_CHUNK;
+        uint64_t left = rows - c * AMP_CHUNK;
         uint32_t n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-        sum = amp_dadd(sum, ampi_k_sum_chunk(losses, c * AMP_CHUNK, n, room));
+        sum = amp_dadd(sum, ampi_k_sum_chunk(x, c * AMP_CHUNK, n, room));
     }
     if (threadIdx.x == 0) lanes[blockIdx.x] = sum;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted, const double *lanes, uint32_t n) {
+    ampi_k_xent_counts(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    AMP_SHARED(ampi_k_room, room, 1);
+    ampi_k_counts counts = {d};
+    ampi_k_xent_lane(counts, d.all, lanes, room);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_lanes(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    AMP_SHARED(ampi_k_room, room, 1);
+    ampi_k_floats losses;
+    losses.x = d.row_loss;
+    ampi_k_xent_lane(losses, d.all, lanes, room);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_loss(
+    const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, const double *losses, uint32_t lanes) {
     AMP_SHARED(double, lane, AMP_LANES);
-    double sum;
-    uint32_t i;
-    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
-        lane[i] = i < n ? lanes[i] : 0.0;
-    sum = ampi_k_halve(lane, AMP_LANES);
-    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
+    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, lane);
+    double sum = ampi_k_xent_lanes_sum(losses, lanes, lane);
+    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, counted)));
 }
 
 /* ---- dropout ---- */
@@ -2607,6 +2670,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
+#define AMPI_K_LOSSES(X) \
+    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_rows) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
 /* ==== >>device-products ==========================================================================================
    The plain product, epilogues, column sums.
    tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
@@ -2940,11 +3005,12 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
+#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
    apart.   tests: tests/test_products.c ---- */
-#define AMPI_K_STRIPE 256u
+#define AMPI_K_STRIPE      256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
     float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
@@ -3128,6 +3194,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     out[1] = beta_ptr ? amp_mul(beta, *beta_ptr) : beta;
 }
 
+#define AMPI_K_COLUMNS(X) \
+    X(ampi_k_bias_grad<0>) X(ampi_k_bias_grad<1>) X(ampi_k_columns) X(ampi_k_columns_alone) X(ampi_k_scalars)
 /* ==== >>cuda-host ====================================================================================================
    Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
@@ -3142,10 +3210,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
     ampi_k_histogram_bins histogram;
-    ampi_k_inspect_state inspect; /* amp_step: leaves zeros itself, so it is never cleared */
-    ampi_k_xent_state xent;
-    double losses[AMP_LANES]; /* amp_softmax_cross_entropy */
-    float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
+    ampi_k_inspect_state inspect;                /* amp_step: leaves zeros itself, so it is never cleared */
+    double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
 /* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
@@ -3166,27 +3233,18 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
-/* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
+/* All kernels: the lists of the device's parts, and those that there are of each kind of update and each format. */
 #define AMPI_CU_KERNELS(X) \
-    X(ampi_k_cast) \
-    X(ampi_k_finite) \
-    X(ampi_k_histogram) \
-    X(ampi_k_quantize) \
-    X(ampi_k_quantize_turn) \
-    X(ampi_k_inspect) \
-    X(ampi_k_sum_gradients) \
-    X(ampi_k_apply) \
-    X(ampi_k_count_apply) \
-    X(ampi_k_add) \
-    X(ampi_k_clip) \
-    X(ampi_k_bias_grad<0>) \
-    X(ampi_k_bias_grad<1>)
-#define AMPI_CU_ONE(kernel) +1u
-#define AMPI_CU_RESIDENT    (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE))
+    AMPI_K_ARRAYS(X) \
+    AMPI_K_QUANTIZE(X) AMPI_K_INSPECT(X) AMPI_K_UPDATE(X) AMPI_K_LOSSES(X) AMPI_K_PRODUCTS(X) AMPI_K_COLUMNS(X)
+#define AMPI_CU_ONE(...) +1u
+#define AMPI_CU_RESIDENT (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
-    int here, away, back; /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
+    int here, away, back;       /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
+    int relaxed;                /* 1: its capture mode is relaxed, */
+    cudaStreamCaptureMode mode; /* and was, and will be, this one */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
     cudaStream_t stream;
     cublasLtHandle_t cublas;
@@ -3296,6 +3354,22 @@ static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStat
     return amp_fail(c->ctx, s, "%s: %s (%d)", call, ampi_cu_cublas_name(e), (int)e);
 }
 
+/* From here to the end of the verb the thread may allocate, free, wait and load kernels while somebody else's stream is
+   being captured in global mode, which that capture would else not survive. */
+static void ampi_cu_relax(ampi_cuda *c) {
+    if (c->relaxed) return;
+    c->mode = cudaStreamCaptureModeRelaxed;
+    c->relaxed = cudaThreadExchangeStreamCaptureMode(&c->mode) == cudaSuccess;
+    if (!c->relaxed) (void)cudaGetLastError(); /* whoever allocates then will say what is wrong */
+}
+static void ampi_cu_unrelax(ampi_cuda *c) {
+    if (!c->relaxed) return;
+    c->relaxed = 0;
+    if (cudaThreadExchangeStreamCaptureMode(&c->mode) == cudaSuccess) return;
+    (void)cudaThreadExchangeStreamCaptureMode(&c->mode); /* once more: the thread wants its mode back */
+    (void)cudaGetLastError();
+}
+
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
 static amp_status ampi_cu_here(ampi_cuda *c) {
     if (c->dead)
@@ -3311,6 +3385,7 @@ static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
     cudaError_t e = c->away ? cudaSetDevice(c->back) : cudaSuccess;
     c->here = c->away = 0;
+    ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
     (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
@@ -3367,8 +3442,7 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
     return (unsigned)(work < most ? work : most);
 }
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
-/* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
-   made. */
+/* How many of a kernel's blocks an SM really holds was asked when the context was made. */
 static unsigned ampi_cu_grid_of(const ampi_cuda *c, const void *kernel, uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
@@ -3383,8 +3457,10 @@ static amp_status ampi_cu_share(ampi_cuda *c, uint64_t work, void (*kernel)(P...
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
 static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
+    ampi_cuda *c = ampi_cu_self(ctx);
     int capturing = 0;
-    AMPI_TRY(ampi_cu_capture(ampi_cu_self(ctx), &capturing));
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    ampi_cu_relax(c);
     if (!capturing) return AMP_OK;
     return amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
 }
@@ -3401,52 +3477,29 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
 }
 
-/* The thread may allocate and wait while a different stream of the process is being captured, in global mode, until
-   ampi_cu_unrelax gives its own mode back. */
-typedef struct ampi_cu_mode {
-    cudaStreamCaptureMode own;
-    int changed;
-} ampi_cu_mode;
-static ampi_cu_mode ampi_cu_relax(void) {
-    ampi_cu_mode m = {cudaStreamCaptureModeRelaxed, 0};
-    m.changed = cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess;
-    if (!m.changed) (void)cudaGetLastError(); /* whoever allocates then will say what is wrong */
-    return m;
-}
-static void ampi_cu_unrelax(ampi_cu_mode m) {
-    if (!m.changed || cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess) return;
-    (void)cudaThreadExchangeStreamCaptureMode(&m.own); /* once more: the thread wants its mode back */
-    (void)cudaGetLastError();
-}
-
 /* Device memory by the context's allocator; the context's own stream is not being captured here. */
-static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, const char **call) {
-    ampi_cu_mode mode;
-    cudaError_t e;
+static cudaError_t ampi_cu_take(ampi_cuda *c, void **out, size_t bytes, const char **call) {
     *out = NULL;
+    ampi_cu_relax(c);
     if (c->allocator.alloc_fn) {
         *call = "allocator.alloc_fn";
         *out = c->allocator.alloc_fn(bytes, c->allocator.user);
         return *out ? cudaSuccess : cudaErrorMemoryAllocation;
     }
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
-    mode = ampi_cu_relax();
-    e = c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
-    ampi_cu_unrelax(mode);
-    return e;
+    return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
 /* Not while the stream is being captured. */
-static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
+static void ampi_cu_give(ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
+    ampi_cu_relax(c);
     if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
         (void)cudaStreamSynchronize(c->stream);
         c->allocator.free_fn(p, bytes, c->allocator.user);
     } else if (c->flags & AMP_CUDA_POOL) {
         (void)cudaFreeAsync(p, c->stream);
     } else {
-        ampi_cu_mode mode = ampi_cu_relax();
         (void)cudaFree(p);
-        ampi_cu_unrelax(mode);
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */
@@ -3672,6 +3725,7 @@ static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     const unsigned how = cudaHostAllocMapped | cudaHostAllocPortable;
     *out = NULL;
     AMPI_TRY(ampi_cu_here(c));
+    ampi_cu_relax(c);
     AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
     memset(p, 0, sizeof(amp_step_mirror));
     *out = (amp_step_mirror *)p;
@@ -3681,6 +3735,7 @@ static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
     ampi_cuda *c = ampi_cu_self(ctx);
     if (!m) return;
     (void)ampi_cu_here(c);
+    ampi_cu_relax(c);
     (void)cudaStreamSynchronize(c->stream); /* queued steps write to it */
     (void)cudaFreeHost(m);
 }
@@ -3770,28 +3825,23 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     return (unsigned)(grid < fit ? grid : fit);
 }
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, rows);
-static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const ampi_k_xent_state *rows) {
+    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, counts, lanes);
+static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const double *counts, uint32_t lanes) {
     unsigned grid = ampi_cu_xent_grid(c, d);
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, rows);
+    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, counts, lanes);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_xent_state *counted = &c->scratch->xent;
-    const ampi_k_xent_state *rows = counted;
-    double *sums = c->scratch->losses;
-    uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
+    double *counts = c->scratch->counts, *losses = c->scratch->losses;
+    uint64_t chunks = ampi_cu_parts(d->all, AMP_CHUNK);
     uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
-    if (!d->sum) {
-        AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
-        AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
-    }
-    AMPI_TRY(ampi_cu_xent_launch(c, d, rows));
-    if (!d->loss) return AMP_OK;
-    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, sums));
-    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
+    int last = d->first + d->rows == d->all;
+    if (!d->sum) AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_counts, *d, counts));
+    AMPI_TRY(ampi_cu_xent_launch(c, d, counts, lanes));
+    if (!d->loss || !last) return AMP_OK;
+    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, losses));
+    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, (const double *)counts, (const double *)losses, lanes);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */
@@ -4397,6 +4447,7 @@ static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_
     AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
     *out = plan = ampi_cu_plan_find(c, &key);
+    if (!plan || plan->unchecked) ampi_cu_relax(c); /* also for the product itself, whose kernels may be loaded now */
     if (plan && plan->unchecked) {
         plan->unchecked = 0;
         if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;
@@ -4659,14 +4710,13 @@ static size_t ampi_cu_with_bias(size_t workspace) { return ampi_round256(workspa
 
 /* Frees what there is, also after a creation that failed half way. */
 static void ampi_cu_drop(ampi_cuda *c) {
-    ampi_cu_mode mode;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
     int now = -1, capturing;
     /* If even this fails, then without switching: pointers and streams know their device. */
     if (cudaGetDevice(&now) != cudaSuccess) now = -1;
     if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
-    mode = ampi_cu_relax(); /* a capture elsewhere in the thread stays valid */
+    ampi_cu_relax(c);
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
     if (c->own_cublas && c->cublas) (void)cublasLtDestroy(c->cublas);
@@ -4676,7 +4726,7 @@ static void ampi_cu_drop(ampi_cuda *c) {
     if (c->mirror) (void)cudaFreeHost(c->mirror);
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
-    ampi_cu_unrelax(mode);
+    ampi_cu_unrelax(c);
     if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
     if (host.free_fn)
@@ -4722,24 +4772,31 @@ static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, cons
     if (e == cudaSuccess) return AMP_OK;
     return ampi_cu_refuse(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
 }
+/* Loads a kernel, so that its first launch, which may be inside a capture, does not; and asks how many of its blocks an
+   SM holds. */
 static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, const void *kernel) {
+    struct cudaFuncAttributes unread;
     int blocks = 0;
-    amp_status s = ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, AMP_BLOCK, 0));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaFuncGetAttributes", cudaFuncGetAttributes(&unread, kernel)));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, AMP_BLOCK, 0)));
     c->resident[c->n_resident].kernel = kernel;
     c->resident[c->n_resident++].blocks = blocks > 0 ? blocks : 1;
-    return s;
+    return AMP_OK;
 }
 static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s = AMP_OK;
 #define AMPI_CU_ASK(kernel) \
     if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
+#define AMPI_FORMAT_ASK(T, ...) AMPI_CU_ASK(ampi_k_xent<AMP_##T>)
 #define AMP_X(kind, rule, moments) \
     AMPI_CU_ASK(ampi_k_update<kind>) \
     AMPI_CU_ASK(ampi_k_count_update<kind>)
     AMPI_CU_KERNELS(AMPI_CU_ASK)
     AMP_UPDATE_LIST(AMP_X)
+    AMPI_FORMATS(AMPI_FORMAT_ASK)
 #undef AMP_X
+#undef AMPI_FORMAT_ASK
 #undef AMPI_CU_ASK
     return s;
 }
@@ -4814,12 +4871,19 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
         c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
-static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+static amp_status ampi_cu_make_all(ampi_cuda *c, const amp_cuda_desc *d) {
     AMPI_TRY(ampi_cu_make_device(c, d));
     AMPI_TRY(ampi_cu_make_stream(c, d));
     AMPI_TRY(ampi_cu_make_cublas(c, d));
     AMPI_TRY(ampi_cu_make_workspace(c, d));
     return ampi_cu_make_scratch(c, d);
+}
+static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+    amp_status s;
+    ampi_cu_relax(c);
+    s = ampi_cu_make_all(c, d);
+    ampi_cu_unrelax(c);
+    return s;
 }
 
 /* ---- amp_cuda_create: what is wrong with desc, then the parts that cannot fail, then those that can ---- */

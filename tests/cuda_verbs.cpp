@@ -1009,6 +1009,120 @@ static void test_plan_files() {
 
 /* ---- memory that a verb must not leave: a small workspace, and a bias that is longer than the room for one ---- */
 
+/* ---- captures of other people's streams: no function of class setup breaks one, and no first call of a verb ---- */
+
+static cudaStream_t other_stream;
+static void other_begin(cudaStreamCaptureMode mode) {
+    CHECK(cudaStreamBeginCapture(other_stream, mode) == cudaSuccess, "begin");
+}
+static void other_end(const char *what) { /* it is whole, and the thread has its mode back */
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaGraph_t graph = NULL;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    CHECK(mode == cudaStreamCaptureModeGlobal, "%s: the thread's capture mode is %d", what, (int)mode);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    CHECK(cudaStreamEndCapture(other_stream, &graph) == cudaSuccess, "%s breaks the capture of another stream", what);
+    if (graph) cudaGraphDestroy(graph);
+}
+typedef struct others { /* what a chain of setup functions makes */
+    world *w;
+    void *p;
+    amp_params *set;
+    amp_scaler *s;
+    amp_fp8 *f;
+} others;
+static amp_linear_desc other_linear(others *o) {
+    amp_linear_desc l = AMP_ZERO;
+    l.rows = 16;
+    l.in = l.out = 32;
+    l.x = at(o->w, 2, AMP_F16);
+    l.w = at(o->w, 2, AMP_F16, 4096);
+    l.y = at(o->w, 3, AMP_F16);
+    return l;
+}
+static amp_param_desc other_param() {
+    amp_param_desc e = AMP_ZERO;
+    e.count = 70;
+    e.init = numbers;
+    return e;
+}
+static const struct {
+    const char *name;
+    amp_status (*call)(others *);
+} setups[] = {{"amp_alloc", [](others *o) { return amp_alloc(ctx, &o->p, 100, NULL); }},
+    {"amp_free", [](others *o) { return amp_free(ctx, o->p); }},
+    {"amp_params_create", [](others *o) { return amp_params_create(&o->set, ctx, NULL); }},
+    {"amp_params_add", [](others *o) { return amp_params_add(o->set, other_param()); }},
+    {"amp_params_commit", [](others *o) { return amp_params_commit(o->set); }},
+    {"amp_params_use", [](others *o) { return amp_params_use(o->set, NULL); }},
+    {"amp_params_destroy", [](others *o) { return amp_params_destroy(o->set), AMP_OK; }},
+    {"amp_scaler_create", [](others *o) { return amp_scaler_create(&o->s, ctx, NULL); }},
+    {"amp_scaler_destroy", [](others *o) { return amp_scaler_destroy(o->s), AMP_OK; }},
+    {"amp_fp8_create", [](others *o) { return amp_fp8_create(&o->f, ctx, NULL); }},
+    {"amp_fp8_destroy", [](others *o) { return amp_fp8_destroy(o->f), AMP_OK; }},
+    {"amp_autocast_begin", [](others *o) { return v_autocast(o->w); }},
+    {"amp_autocast_release", [](others *) { return amp_autocast_release(ctx); }},
+    {"amp_snapshot_begin", [](others *o) { return v_autocast(o->w); }},
+    {"amp_gemm_tune", [](others *o) { return amp_gemm_tune(ctx, planned(o->w, 32, 0)); }},
+    {"amp_linear_tune", [](others *o) { return amp_linear_tune(ctx, other_linear(o)); }}};
+
+static void test_other_capture(const amp_cuda_desc *d, cudaStreamCaptureMode mode) {
+    world w;
+    others o = AMP_ZERO;
+    hcu_unload(0);
+    cudaStreamCreateWithFlags(&other_stream, cudaStreamNonBlocking);
+    other_begin(mode);
+    OK(amp_cuda_create(&ctx, d));
+    other_end("amp_cuda_create");
+    other_begin(mode);
+    OK(build(&w, ctx));
+    other_end("making sets");
+    o.w = &w;
+    for (const auto &s : setups) {
+        other_begin(mode);
+        amp_status got = s.call(&o);
+        CHECK(got == AMP_OK, "%s -> %d: %s", s.name, (int)got, amp_last_error(ctx));
+        other_end(s.name);
+    }
+    for (int v = 0; v < VERBS; v++) {
+        other_begin(mode);
+        run_ok(&w, v, v + 1);
+        other_end(verbs[v].name);
+    }
+    other_begin(mode);
+    drop(&w);
+    other_end("giving sets back");
+    other_begin(mode);
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    other_end("amp_ctx_destroy");
+    cudaStreamDestroy(other_stream);
+    hcu_unload(1);
+    no_leak("other capture");
+}
+static void test_other_captures() {
+#define SETUP_setup(name) name,
+#define SETUP_query(name)
+#define SETUP_enqueue(name)
+#define SETUP_host(name)
+#define SETUP_enqueue_or_query(name)
+#define SETUP(name, class) SETUP_##class(#name)
+    static const char *const names[] = {VERB_LIST(SETUP)};
+    for (const char *name : names) {
+        int there = 0;
+        for (const auto &s : setups)
+            there |= !strcmp(s.name, name);
+        CHECK(there, "%s is missing among the functions of class setup", name);
+    }
+    amp_cuda_desc plain = desc_with(0), pool = desc_with(AMP_CUDA_POOL), debug = desc_with(AMP_CUDA_DEBUG),
+                  lent = plain;
+    lent.allocator.alloc_fn = device_alloc;
+    lent.allocator.free_fn = device_free;
+    for (const amp_cuda_desc *d : {&plain, &pool, &debug, &lent})
+        test_other_capture(d, cudaStreamCaptureModeGlobal);
+    test_other_capture(&plain, cudaStreamCaptureModeThreadLocal);
+}
+
 /* A verb of a context on another device than the thread's: the thread's comes back, and a failure of that is told. */
 static void test_device_comes_back() {
     void *p = NULL;
@@ -3074,6 +3188,7 @@ int main(int argc, char **argv) {
     test_plain_products();
     test_classes();
     test_first_capture();
+    test_other_captures();
     test_plans();
     test_plan_files();
     test_device_comes_back();

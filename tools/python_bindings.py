@@ -96,6 +96,7 @@ class Header:
         if "sizeof" not in text:
             return str(self.value(text))
         text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text).replace("/", "//")
+        text = re.sub(r"\bsizeof ?\( ?\( ?(\w+) ?\* ?\) ?0 ?\) ?-> ?(\w+)", r"C.sizeof(dict(\1._fields_)['\2'])", text)
         return re.sub(r"\bsizeof ?\( ?(\w+) ?\)", r"C.sizeof(\1)", text)
 
     def type(self, text):

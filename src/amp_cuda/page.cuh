@@ -60,13 +60,14 @@
               made with AMP_CUDA_DEBUG. amp_cuda_create waits once; amp_ctx_destroy waits for the stream.
    CAPTURE    The enqueue class of amp.h allocates nothing and never waits for the GPU (but for the two exceptions in
               >>sync there): it can be captured in a graph.
-              Run one step before capturing: it loads the kernels and finds the product plans. What amp_step and others
-              pass by value (lr, betas, ...) is frozen in the graph, what is read on the device (scale, counters,
-              *lr_ptr) is not. Stages are host state: a replay does not move them. Replay a graph on the context's
-              stream, or order it against that stream by events: the context has one scratch block. Destroy graphs
-              before the context. Query and setup verbs inside a capture return AMP_ERR_CAPTURE and leave the capture
-              valid; amp_free there takes effect after it. Do not destroy a context whose stream is being captured. The
-              legacy stream cannot be captured (CUDA's rule).
+              Run one step before capturing: it finds the product plans and loads cuBLASLt's kernels, which each new
+              shape needs once (ours are loaded by amp_cuda_create). What amp_step and others pass by value (lr, betas,
+              ...) is frozen in the graph, what is read on the device (scale, counters, *lr_ptr) is not. Stages are host
+              state: a replay does not move them. Replay a graph on the context's stream, or order it against that
+              stream by events: the context has one scratch block. Destroy graphs before the context. Query and setup
+              verbs inside a capture return AMP_ERR_CAPTURE and leave the capture valid; amp_free there takes effect
+              after it. Do not destroy a context whose stream is being captured. The legacy stream cannot be captured,
+              and what is queued on it breaks captures of streams that wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
               call selects its device and then restores the thread's own.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a

@@ -166,6 +166,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *f) {
     ENTER("cudaFuncGetAttributes", kNoGroup, cudaErrorInvalidDeviceFunction);
     if (!f) return done(cudaErrorInvalidDeviceFunction);
+    if (cudaError_t e = load(f, t_device)) return done(e);
     memset(a, 0, sizeof *a);
     const KernelInfo *k = g_kernels.get(f);
     a->maxThreadsPerBlock = 1024;
@@ -188,6 +189,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     ENTER("cudaOccupancyMaxActiveBlocksPerMultiprocessor", kNoGroup, cudaErrorInvalidValue);
     if (!f) return done(cudaErrorInvalidDeviceFunction);
     if (block <= 0) return done(cudaErrorInvalidValue);
+    if (cudaError_t e = load(f, t_device)) return done(e);
     *n = block > 1024 ? 0 : g_occupancy ? g_occupancy : std::min(32, 2048 / ((block + 31) / 32 * 32));
     if (shared) *n = std::min(*n, int((227 << 10) / shared));
     return cudaSuccess;

@@ -28,6 +28,14 @@ void hcu_set_occupancy(int blocks) {
     Locked l;
     g_occupancy = blocks;
 }
+void hcu_unload(int in_capture) {
+    Locked l;
+    for (auto *e : g_kernels.entries)
+        e->value.loaded = 0;
+    g_loads_in_capture = in_capture != 0;
+    g_loads = 0;
+}
+long hcu_loads(void) { return g_loads; }
 size_t hcu_largest_grid(void) { return g_largest_grid; }
 void hcu_set_arch(int device, int major, int minor) {
     Locked l;

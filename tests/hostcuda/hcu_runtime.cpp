@@ -36,6 +36,8 @@ Map<const void *, KernelInfo> &g_kernels = *new Map<const void *, KernelInfo>;
 Map<const char *, long> &g_api_calls = *new Map<const char *, long>;
 long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
 int g_occupancy; /* 0: by threads */
+long g_loads;
+bool g_loads_in_capture = true;
 size_t g_largest_grid;
 long g_fail_call_in, g_fail_exec_in;
 int g_fail_call_error, g_fail_exec_error;
@@ -468,6 +470,14 @@ static cudaError_t enqueue_launch(cudaStream_t s, std::function<void()> run) {
     add_child(run, order);
     return cudaSuccess;
 }
+cudaError_t load(const void *f, int device) {
+    unsigned &loaded = g_kernels[f].loaded, bit = 1u << device;
+    if (loaded & bit) return cudaSuccess;
+    if (cudaError_t e = g_loads_in_capture ? cudaSuccess : forbidden_in_capture()) return e;
+    loaded |= bit;
+    g_loads++;
+    return cudaSuccess;
+}
 cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, bool cooperative) {
     KernelInfo *k = g_kernels.get(f);
     if (!k || !k->desc) return cudaErrorInvalidDeviceFunction;
@@ -478,6 +488,8 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
     if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 ||
         block.z > 64 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
+    if (!in_kernel())
+        if (cudaError_t e = load(f, device)) return e;
     if (shared > size_t(std::max(k->shared_optin, 48 << 10))) return cudaErrorInvalidValue;
     if (cooperative && size_t(grid.x) * grid.y * grid.z * threads > 32768) return cudaErrorCooperativeLaunchTooLarge;
     if (!k->name) k->name = symbol_name(f);

@@ -35,6 +35,9 @@ void hcu_set_devices(int count);                     /* 0..8, default 2; call it
 void hcu_set_arch(int device, int major, int minor); /* default 9.0; older ones refuse bf16 and fp8 products     */
 void hcu_set_sms(int device, int count);             /* default 132                                              */
 void hcu_set_occupancy(int blocks);                  /* that an SM holds of any kernel; 0 (default): by threads  */
+void hcu_unload(int in_capture);                     /* no kernel is loaded any more; may one be while a stream is
+                                                        captured? 1 (default), 0: drivers before 12.3           */
+long hcu_loads(void);                                /* kernels loaded since, each at its first use on a device  */
 void hcu_set_memory_limit(int device, size_t bytes); /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
 size_t hcu_device_bytes(int device);                 /* live bytes                                               */
 

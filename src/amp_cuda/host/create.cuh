@@ -5,24 +5,31 @@ static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, cons
     if (e == cudaSuccess) return AMP_OK;
     return ampi_cu_refuse(d, ampi_cu_kind(e, c->stream), call, cudaGetErrorName(e));
 }
+/* Loads a kernel, so that its first launch, which may be inside a capture, does not; and asks how many of its blocks an
+   SM holds. */
 static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, const void *kernel) {
+    struct cudaFuncAttributes unread;
     int blocks = 0;
-    amp_status s = ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, AMP_BLOCK, 0));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaFuncGetAttributes", cudaFuncGetAttributes(&unread, kernel)));
+    AMPI_TRY(ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, AMP_BLOCK, 0)));
     c->resident[c->n_resident].kernel = kernel;
     c->resident[c->n_resident++].blocks = blocks > 0 ? blocks : 1;
-    return s;
+    return AMP_OK;
 }
 static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s = AMP_OK;
 #define AMPI_CU_ASK(kernel) \
     if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
+#define AMPI_FORMAT_ASK(T, ...) AMPI_CU_ASK(ampi_k_xent<AMP_##T>)
 #define AMP_X(kind, rule, moments) \
     AMPI_CU_ASK(ampi_k_update<kind>) \
     AMPI_CU_ASK(ampi_k_count_update<kind>)
     AMPI_CU_KERNELS(AMPI_CU_ASK)
     AMP_UPDATE_LIST(AMP_X)
+    AMPI_FORMATS(AMPI_FORMAT_ASK)
 #undef AMP_X
+#undef AMPI_FORMAT_ASK
 #undef AMPI_CU_ASK
     return s;
 }
@@ -97,12 +104,19 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
         c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
-static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+static amp_status ampi_cu_make_all(ampi_cuda *c, const amp_cuda_desc *d) {
     AMPI_TRY(ampi_cu_make_device(c, d));
     AMPI_TRY(ampi_cu_make_stream(c, d));
     AMPI_TRY(ampi_cu_make_cublas(c, d));
     AMPI_TRY(ampi_cu_make_workspace(c, d));
     return ampi_cu_make_scratch(c, d);
+}
+static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+    amp_status s;
+    ampi_cu_relax(c);
+    s = ampi_cu_make_all(c, d);
+    ampi_cu_unrelax(c);
+    return s;
 }
 
 /* ---- amp_cuda_create: what is wrong with desc, then the parts that cannot fail, then those that can ---- */

@@ -518,6 +518,7 @@ static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_
     AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
     *out = plan = ampi_cu_plan_find(c, &key);
+    if (!plan || plan->unchecked) ampi_cu_relax(c); /* also for the product itself, whose kernels may be loaded now */
     if (plan && plan->unchecked) {
         plan->unchecked = 0;
         if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;

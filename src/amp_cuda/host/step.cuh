@@ -29,6 +29,7 @@ static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     const unsigned how = cudaHostAllocMapped | cudaHostAllocPortable;
     *out = NULL;
     AMPI_TRY(ampi_cu_here(c));
+    ampi_cu_relax(c);
     AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
     memset(p, 0, sizeof(amp_step_mirror));
     *out = (amp_step_mirror *)p;
@@ -38,6 +39,7 @@ static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
     ampi_cuda *c = ampi_cu_self(ctx);
     if (!m) return;
     (void)ampi_cu_here(c);
+    ampi_cu_relax(c);
     (void)cudaStreamSynchronize(c->stream); /* queued steps write to it */
     (void)cudaFreeHost(m);
 }

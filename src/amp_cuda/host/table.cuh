@@ -6,14 +6,13 @@ static size_t ampi_cu_with_bias(size_t workspace) { return ampi_round256(workspa
 
 /* Frees what there is, also after a creation that failed half way. */
 static void ampi_cu_drop(ampi_cuda *c) {
-    ampi_cu_mode mode;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
     int now = -1, capturing;
     /* If even this fails, then without switching: pointers and streams know their device. */
     if (cudaGetDevice(&now) != cudaSuccess) now = -1;
     if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
-    mode = ampi_cu_relax(); /* a capture elsewhere in the thread stays valid */
+    ampi_cu_relax(c);
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
     if (c->own_cublas && c->cublas) (void)cublasLtDestroy(c->cublas);
@@ -23,7 +22,7 @@ static void ampi_cu_drop(ampi_cuda *c) {
     if (c->mirror) (void)cudaFreeHost(c->mirror);
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
-    ampi_cu_unrelax(mode);
+    ampi_cu_unrelax(c);
     if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
     if (host.free_fn)
