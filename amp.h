@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -210,7 +212,7 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -2769,8 +2771,9 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
    itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
 #define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+    ": a different thread is inside a call of this context, or a call never returned (an exception or longjmp left " \
+    "it: only destroying is left). A context serves one thread at a time: make one for each thread (on the CPU with " \
+    "amp_cpu_desc.threads = 1), or one call after the other"
 #define AMP_VERB(ctx, name, call) \
     do { \
         amp_ctx *in_ = (ctx); \
@@ -3327,6 +3330,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -3353,7 +3357,6 @@ extern "C++" {
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -3533,6 +3536,34 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
+   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
+#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
+#else
+#  define AMPI_CANCEL(state, old) (void)(state)
+#  define AMPI_NO_CANCEL          0
+#endif
+typedef struct ampi_caller {
+    ampi_fpu fpu;
+    int cancel, error;
+} ampi_caller;
+static ampi_caller ampi_caller_enter(void) {
+    ampi_caller c;
+    c.error = errno;
+    c.cancel = 0;
+    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.fpu = ampi_fpu_enter();
+    return c;
+}
+static void ampi_caller_leave(ampi_caller c, amp_status status) {
+    ampi_fpu_leave(c.fpu);
+    if (status == AMP_OK) errno = c.error;
+    AMPI_CANCEL(c.cancel, NULL);
+}
+static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3555,12 +3586,13 @@ struct amp_ctx {
     amp_scaler *scalers;
     amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    uint32_t in_use;     /* atomic, as the next three: 1: a verb is running */
+    const void *thread;  /* whose, while a verb runs; NULL: none */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
     const char *verb;    /* that runs: its name up to the colon; NULL: none */
     const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
-    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    ampi_caller caller;  /* while a verb runs */
     char error[320];
 };
 
@@ -3594,6 +3626,7 @@ static void ampi_give(amp_ctx *ctx) {
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
         if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
+    AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
 }
 
@@ -3605,16 +3638,25 @@ static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
-    ctx->fpu = ampi_fpu_enter();
+    AMPI_WRITE(&ctx->thread, ampi_this_thread());
+    ctx->caller = ampi_caller_enter();
     ctx->verb = verb;
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
     ctx->verb = NULL;
-    ampi_fpu_leave(ctx->fpu);
     ampi_give(ctx);
+    ampi_caller_leave(caller, status);
     return status;
+}
+/* Ends the verb in which this thread still has the context: an exception or a longjmp has left it. */
+static void ampi_end_left(amp_ctx *ctx) {
+    if (!ctx || AMPI_READ(&ctx->thread) != ampi_this_thread()) return;
+    ctx->inside = NULL;
+    amp_log_event(ctx, AMP_LOG_WARNING, "this call never returned: what it was making is lost");
+    (void)amp_verb_end(ctx, AMP_OK);
 }
 /* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
 #define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
@@ -3627,6 +3669,11 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
         if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
         ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
+    } while (0)
+#define AMPI_DESTROY(ctx, name, arguments) \
+    do { \
+        ampi_end_left(ctx); \
+        AMPI_VOID_VERB(ctx, name, arguments); \
     } while (0)
 
 /* ---- sentences ---- */
@@ -3751,7 +3798,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -3766,10 +3814,12 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        (ctx->b->release)(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
     (ctx->b->destroy)(ctx);
@@ -3777,6 +3827,7 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -4414,7 +4465,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -5010,7 +5061,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -7015,7 +7066,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -11740,6 +11791,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -11772,6 +11824,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
