@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -101,7 +103,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns.
+               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -210,7 +212,7 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -927,7 +929,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
     uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
     uint32_t _pad;
-    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
+    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one,
+                              and a forward that a scope would cast is refused if dx or dw is given */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
@@ -969,24 +972,32 @@ typedef struct amp_xent_desc {
     uint32_t _begin;
     uint32_t sum; /* 0: mean over the rows that count; 1: sum */
     size_t rows, classes;
-    size_t ld;             /* elements between rows of logits and dlogits; 0 => classes */
-    amp_array logits;      /* [rows, classes] */
-    const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
+    size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
+    amp_array logits; /* [rows, classes] */
+    /* What is right, one of four, the others NULL. Labels in context memory, [rows]: 0 .. classes-1; negative: the row
+       is left out (gradient 0). Or a target per class, [rows, classes], any dtype: a row should sum up to 1 */
+    const int32_t *labels;
+    const int64_t *labels64;
+    const uint8_t *labels8;
+    amp_array targets;
+    amp_array weights;  /* of the classes, [classes], any dtype, or data NULL: 1 each */
     float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
     float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
     amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
                            count of rows * ld or more the columns from classes to ld are its own: zeros are written */
     amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
-    float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, loss, row_loss and
-                            scaler NULL, smoothing 0 */
+    float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
+    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, targets, weights,
+                            loss, row_loss and scaler NULL, smoothing 0 */
     const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
+   a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
+   `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
@@ -2132,16 +2143,21 @@ typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless a
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
 
+/* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
+   from number `first` on. The loss is made with the last. */
 typedef struct amp_xent_job { /* rows > 0 */
-    size_t rows, classes, ld;
+    size_t all, first, rows, classes, ld;
     amp_array logits, dlogits;
-    const int32_t *labels;
+    amp_array targets, weights; /* or data NULL */
+    const void *labels;         /* NULL: softmax, or targets */
     float *loss, *row_loss;
     const amp_scaler_state *scaler; /* NULL: scale 1 */
     float factor, smoothing;
     uint32_t sum;
-    uint32_t softmax; /* 1: labels is NULL, and dlogits gets exp(x - max) / sum * factor */
-    size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
+    uint32_t softmax;     /* 1: dlogits gets exp(x - max) / sum * factor */
+    uint32_t label_bytes; /* 4 or 8: signed; 1: unsigned */
+    uint32_t each;        /* 1: every class has a target of its own: targets, or weights with smoothing */
+    size_t padding;       /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
@@ -2244,7 +2260,11 @@ AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_form
             in double, and so is what the lanes of an array have added up before
      loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
      dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
-            at the label ((t / sum - (1-s)) - s / classes) * factor */
+            at the label ((t / sum - (1-s)) - s / classes) * factor
+   With weights the loss times w[label], and factor times w[label] in place of factor. Where each class has a target of
+   its own (targets, or weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
+     loss = (sum of (max - x) * q, where q is not 0) + (sum of q) * log(sum / 2^24)
+     dx   = fma(t, factor * ((sum of q) / sum), -(q * factor)) */
 #define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */
 AMP_INLINE float amp_xent_term(float x, float max) { return ampi_scalar_exp_term(amp_sub(x, max)); }
 AMP_INLINE double amp_xent_rescaled(double sum, float max, float larger) {
@@ -2257,32 +2277,60 @@ AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, flo
     loss = amp_mul(amp_sub(1.0f, smoothing), loss);
     return amp_add(loss, amp_mul(smoothing, amp_add(amp_sub(max, mean), log_sum)));
 }
+/* The label of a row, one of all; negative: left out. */
+AMP_INLINE int64_t amp_xent_label(const amp_xent_job *j, size_t row) {
+    if (j->label_bytes == 4u) return ((const int32_t *)j->labels)[row];
+    if (j->label_bytes == 8u) return ((const int64_t *)j->labels)[row];
+    return j->label_bytes ? (int64_t)((const uint8_t *)j->labels)[row] : 0;
+}
+AMP_INLINE int amp_xent_is_wrong(const amp_xent_job *j, int64_t label) { return (uint64_t)label >= j->classes; }
+/* What it counts in the mean. */
+AMP_INLINE float amp_xent_row_weight(const amp_xent_job *j, int64_t label) {
+    if (label < 0) return 0.0f;
+    if (!j->weights.data || !j->labels || amp_xent_is_wrong(j, label)) return 1.0f;
+    return amp_load(j->weights.data, j->weights.dtype, (size_t)label);
+}
+/* Where each class has a target of its own: q, what is added up of it for the loss, and its gradient. */
+AMP_INLINE float amp_xent_target(float keep, float share, float target) {
+    return amp_add(share, amp_mul(keep, target));
+}
+AMP_INLINE float amp_xent_miss(float q, float max, float x) {
+    return ampi_nonzero(q) ? amp_mul(amp_sub(max, x), q) : q;
+}
+AMP_INLINE float amp_xent_loss_each(float misses, float q, float sum) {
+    return amp_add(misses, amp_mul(q, amp_log(amp_mul(sum, 5.9604644775390625e-8f))));
+}
 /* What the gradients of a row need. */
 typedef struct amp_xent_row {
     float max, sum, target;    /* target: the logit at the label */
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-/* From max, sum and target to all of it. */
-AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
+/* From max, sum and target to all of it. q: the sum of the targets. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor, float q) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
     r->factor = factor;
-    r->by = amp_mul(factor, amp_div(1.0f, r->sum));
+    r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
 }
+AMP_INLINE float amp_xent_grad_at(const amp_xent_row *r, float term) { /* at the label, whose term it is */
+    return amp_mul(amp_sub(amp_sub(amp_div(term, r->sum), r->keep), r->share), r->factor);
+}
 AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
-    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
-    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+    return amp_xent_grad_at(r, amp_xent_term(r->target, r->max));
 }
 AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
     return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
 }
-/* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
-AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
-    return j->sum || counted == 0 ? 1.0 : amp_ddiv(1.0, (double)counted);
+AMP_INLINE float amp_xent_grad_each(const amp_xent_row *r, float x, float q) {
+    return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(amp_mul(q, r->factor)));
 }
-AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
+/* The factors of the loss and of every gradient; counted: the sum of what the rows count, by the rule of sums. */
+AMP_INLINE double amp_xent_weight(const amp_xent_job *j, double counted) {
+    return j->sum || !ampi_nonzero(amp_narrow(counted)) ? 1.0 : amp_ddiv(1.0, counted);
+}
+AMP_INLINE float amp_xent_factor(const amp_xent_job *j, double counted) {
     float scale = j->scaler ? j->scaler->scale : 1.0f;
     return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
@@ -2726,8 +2774,9 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
    itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
 #define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+    ": a different thread is inside a call of this context, or a call never returned (an exception or longjmp left " \
+    "it: only destroying is left). A context serves one thread at a time: make one for each thread (on the CPU with " \
+    "amp_cpu_desc.threads = 1), or one call after the other"
 #define AMP_VERB(ctx, name, call) \
     do { \
         amp_ctx *in_ = (ctx); \
@@ -3284,6 +3333,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -3301,12 +3351,15 @@ extern "C++" {
 #endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    include <signal.h>
+#    include <sys/select.h> /* sigset_t, whatever the program has asked of the headers */
+#  endif
 #endif
 #if !defined(_WIN32)
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -3334,6 +3387,24 @@ extern "C++" {
 #ifdef __cplusplus
 } /* extern "C++" */
 extern "C" {
+#endif
+#if defined(__cplusplus) && defined(__THROW)
+#  define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#else
+#  define AMPI_NO_THROW
+#endif
+/* As POSIX declares them: the system's headers hide them under -std=c99; some are macros, too, on macOS. */
+#if !defined(AMP_NO_STDIO) && !defined(_WIN32)
+extern int fsync(int);
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
+#endif
+#if !defined(AMP_NO_THREADS) && !defined(_WIN32) && !defined(__wasi__)
+extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
+extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
+extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 #endif
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
@@ -3468,6 +3539,34 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
+   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
+#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
+#else
+#  define AMPI_CANCEL(state, old) (void)(state)
+#  define AMPI_NO_CANCEL          0
+#endif
+typedef struct ampi_caller {
+    ampi_fpu fpu;
+    int cancel, error;
+} ampi_caller;
+static ampi_caller ampi_caller_enter(void) {
+    ampi_caller c;
+    c.error = errno;
+    c.cancel = 0;
+    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.fpu = ampi_fpu_enter();
+    return c;
+}
+static void ampi_caller_leave(ampi_caller c, amp_status status) {
+    ampi_fpu_leave(c.fpu);
+    if (status == AMP_OK) errno = c.error;
+    AMPI_CANCEL(c.cancel, NULL);
+}
+static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3490,12 +3589,13 @@ struct amp_ctx {
     amp_scaler *scalers;
     amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    uint32_t in_use;     /* atomic, as the next three: 1: a verb is running */
+    const void *thread;  /* whose, while a verb runs; NULL: none */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
     const char *verb;    /* that runs: its name up to the colon; NULL: none */
     const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
-    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    ampi_caller caller;  /* while a verb runs */
     char error[320];
 };
 
@@ -3529,6 +3629,7 @@ static void ampi_give(amp_ctx *ctx) {
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
         if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
+    AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
 }
 
@@ -3540,16 +3641,25 @@ static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
-    ctx->fpu = ampi_fpu_enter();
+    AMPI_WRITE(&ctx->thread, ampi_this_thread());
+    ctx->caller = ampi_caller_enter();
     ctx->verb = verb;
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
     ctx->verb = NULL;
-    ampi_fpu_leave(ctx->fpu);
     ampi_give(ctx);
+    ampi_caller_leave(caller, status);
     return status;
+}
+/* Ends the verb in which this thread still has the context: an exception or a longjmp has left it. */
+static void ampi_end_left(amp_ctx *ctx) {
+    if (!ctx || AMPI_READ(&ctx->thread) != ampi_this_thread()) return;
+    ctx->inside = NULL;
+    amp_log_event(ctx, AMP_LOG_WARNING, "this call never returned: what it was making is lost");
+    (void)amp_verb_end(ctx, AMP_OK);
 }
 /* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
 #define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
@@ -3562,6 +3672,11 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
         if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
         ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
+    } while (0)
+#define AMPI_DESTROY(ctx, name, arguments) \
+    do { \
+        ampi_end_left(ctx); \
+        AMPI_VOID_VERB(ctx, name, arguments); \
     } while (0)
 
 /* ---- sentences ---- */
@@ -3686,7 +3801,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -3701,10 +3817,12 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        (ctx->b->release)(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
     (ctx->b->destroy)(ctx);
@@ -3712,6 +3830,7 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -4349,7 +4468,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4945,7 +5064,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -6950,7 +7069,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -7567,6 +7686,12 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
     return c == AMP_CLASS_F32_OUT ? AMP_F32 : used;
 }
 
+/* Does the scope cast what backward, which may run outside of it, would read as it is? */
+static int ampi_scope_casts(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (l->pin != AMP_AUTO) return 0;
+    return ampi_needs_cast(l->x, layer->nx, layer->want) || ampi_needs_cast(l->w, layer->nw, layer->want);
+}
 /* Forward's dtypes, from the layer before, the scope and pin. */
 static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
@@ -7582,7 +7707,13 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_preci
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
-    if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
+    if (!ampi_wants_fp8(ctx, l, c)) {
+        AMPI_CHECK(l->record || !(l->dx.data || l->dw.data) || !ampi_scope_casts(layer),
+            "the scope has x and w read as %s, but record is NULL, so backward, for dx or dw, would read them as they "
+            "are: point .record to an amp_precision beside the layer",
+            amp_dtype_name(layer->want));
+        return AMP_OK;
+    }
     AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
     return ampi_fp8_factors(ctx, layer, 0);
@@ -7903,62 +8034,94 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
 
 /* What can be checked without arrays. */
 static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
+    int right = (d->labels != NULL) + (d->labels64 != NULL) + (d->labels8 != NULL) + (d->targets.data != NULL);
     AMPI_CHECK(d->classes, "desc.classes is 0");
     AMPI_CHECK(d->classes <= 0x7fffffffu, "desc.classes is too large");
     AMPI_CHECK(!d->ld || d->ld >= d->classes, "desc.ld is %llu, less than classes %llu", AMPI_ULL(d->ld),
         AMPI_ULL(d->classes));
-    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f,
-        "desc.smoothing is %g; it must be in [0, 1)", (double)d->smoothing);
-    AMPI_CHECK(!d->rows || d->labels || d->softmax, "desc.labels is NULL");
-    AMPI_CHECK(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
-        "desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing <= 1.0f,
+        "desc.smoothing is %g; it must be in [0, 1]", (double)d->smoothing);
+    AMPI_CHECK(!d->rows || right || d->softmax, "desc.labels is NULL, and so are labels64, labels8 and targets");
+    AMPI_CHECK(right < 2, "%d of desc.labels, labels64, labels8 and targets are given; one is needed", right);
+    AMPI_CHECK(!d->softmax || !(right || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
+        "desc.softmax is 1, so labels, targets, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(!d->softmax || !d->weights.data, "desc.softmax is 1, so weights must be NULL");
     AMPI_CHECK(!d->rows || !d->loss || d->row_loss, "desc.row_loss is NULL, but desc.loss is made from it");
     return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
+static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) { /* NULL is fine */
+    AMPI_CHECK(!p || ampi_is_aligned(ctx, p, size), "%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+    return AMP_OK;
+}
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
-    const ampi_extent r[5] = {
+    const ampi_extent r[7] = {
         ampi_extent_of("desc.logits", j->logits, span, 1, 0),
-        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0), /* of the size of a float */
-        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1),
+        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 2, 0),
+        ampi_extent_of("desc.targets", j->targets, span, 2, 0),
+        ampi_extent_of("desc.weights", j->weights, j->classes, 2, 0),
+        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
         ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
         ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
     };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.targets", j->targets, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.weights", j->weights, j->classes, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
-    AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
-    AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
-    AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
-    return ampi_check_extents(ctx, r, 5);
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.loss", j->loss, 4u));
+    return ampi_check_extents(ctx, r, 7);
 }
 
+/* Which of the four says what is right. */
+static void ampi_xent_right(amp_xent_job *j, const amp_xent_desc *d) {
+    j->targets = d->targets;
+    if (d->labels) {
+        j->labels = d->labels;
+        j->label_bytes = 4u;
+    } else if (d->labels64) {
+        j->labels = d->labels64;
+        j->label_bytes = 8u;
+    } else if (d->labels8) {
+        j->labels = d->labels8;
+        j->label_bytes = 1u;
+    }
+    j->each = d->targets.data || (d->weights.data && ampi_nonzero(d->smoothing));
+}
+/* Everything but logits and dlogits. */
+static amp_status ampi_xent_job_of(amp_ctx *ctx, const amp_xent_desc *desc, amp_xent_job *j) {
+    AMPI_CHECK_DESC(desc);
+    AMPI_TRY(ampi_check_xent(ctx, desc));
+    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j->factor, desc->factor, 1.0f));
+    AMPI_CHECK(amp_is_finite(j->factor), "desc.factor is not finite");
+    j->all = j->rows = desc->rows;
+    j->classes = desc->classes;
+    j->ld = desc->ld ? desc->ld : desc->classes;
+    j->weights = desc->weights;
+    ampi_xent_right(j, desc);
+    j->loss = desc->loss;
+    j->row_loss = desc->row_loss;
+    if (desc->scaler && !desc->scaler->off) j->scaler = desc->scaler->state;
+    j->smoothing = desc->smoothing;
+    j->softmax = desc->softmax != 0;
+    j->sum = desc->sum || desc->softmax;
+    return AMP_OK;
+}
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     amp_xent_job j = AMP_ZERO;
     size_t whole;
-    AMPI_CHECK_DESC(desc);
-    AMPI_TRY(ampi_check_xent(ctx, desc));
-    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j.factor, desc->factor, 1.0f));
-    AMPI_CHECK(amp_is_finite(j.factor), "desc.factor is not finite");
-    j.rows = desc->rows;
-    j.classes = desc->classes;
-    j.ld = desc->ld ? desc->ld : desc->classes;
+    AMPI_TRY(ampi_xent_job_of(ctx, desc, &j));
     j.logits = desc->logits;
     j.dlogits = desc->dlogits;
-    j.labels = desc->labels;
-    j.loss = desc->loss;
-    j.row_loss = desc->row_loss;
-    if (desc->scaler && !desc->scaler->off) j.scaler = desc->scaler->state;
-    j.smoothing = desc->smoothing;
-    j.softmax = desc->softmax != 0;
-    j.sum = desc->sum || desc->softmax;
     AMPI_TRY(ampi_from(ctx, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
@@ -8169,16 +8332,6 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if defined(__cplusplus) && defined(__THROW)
-#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
-#    else
-#      define AMPI_NO_THROW
-#    endif
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *) AMPI_NO_THROW;
-extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
-extern int fchmod(int, mode_t) AMPI_NO_THROW;
-extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
 static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
     size_t n = ampi_base_of(path);
@@ -9226,13 +9379,15 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
 #endif
-#define AMPI_BLOCK 1024u
+#define AMPI_BLOCK        1024u
+#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
-#define AMPI_KC    256u
-#define AMPI_MC    528u
-#define AMPI_NC    512u
-#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
-#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#define AMPI_KC           256u
+#define AMPI_MC           528u
+#define AMPI_NC           512u
+#define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
 #define AMPI_WIDEST 16u
@@ -9273,6 +9428,14 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all unless
+       NULL, terms in their place and the sum of these; then gradients */
+    void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
+    void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
+    /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
+    void (*targets)(float *q, const float *w, size_t n, float keep, float share);
+    void (*misses)(float *x, const float *q, size_t n, float max);
+    void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -9860,6 +10023,32 @@ static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock he
         ampi_lock(c);
     }
 }
+/* Signals are for the program's threads: a worker takes only those that a fault of its own raises. */
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    if defined(SIG_SETMASK) /* hidden under -std=c99, too */
+#      define AMPI_SETMASK SIG_SETMASK
+#    elif defined(__mips__) || defined(__alpha__)
+#      define AMPI_SETMASK 3
+#    else
+#      define AMPI_SETMASK 2 /* Linux, but for those two */
+#    endif
+typedef sigset_t ampi_signals;
+static ampi_signals ampi_signals_block(void) {
+    static const int faults[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    ampi_signals all, old;
+    int i;
+    (void)(sigfillset)(&all);
+    for (i = 0; i < 5; i++)
+        (void)(sigdelset)(&all, faults[i]);
+    (void)pthread_sigmask(AMPI_SETMASK, &all, &old);
+    return old;
+}
+static void ampi_signals_restore(ampi_signals old) { (void)pthread_sigmask(AMPI_SETMASK, &old, NULL); }
+#  else
+typedef int ampi_signals;
+static ampi_signals ampi_signals_block(void) { return 0; }
+static void ampi_signals_restore(ampi_signals old) { (void)old; }
+#  endif
 static void *ampi_worker(void *arg) {
     ampi_cpu *c = (ampi_cpu *)arg;
     ampi_workspace *w;
@@ -9872,6 +10061,7 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
+        c->running++; /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
@@ -9892,7 +10082,6 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -9919,6 +10108,7 @@ static void ampi_pool_stop(ampi_cpu *c) {
 }
 /* A worker for each room but the first, or as many as the system gives. */
 static void ampi_pool_start(ampi_cpu *c) {
+    ampi_signals old;
     if (c->rooms == 1 || pthread_mutex_init(&c->lock, NULL) != 0) return;
     if (pthread_cond_init(&c->start, NULL) != 0) {
         (void)pthread_mutex_destroy(&c->lock);
@@ -9930,10 +10120,12 @@ static void ampi_pool_start(ampi_cpu *c) {
         return;
     }
     c->process = ampi_this_process();
+    old = ampi_signals_block();         /* workers begin with the mask of who starts them */
     (void)pthread_mutex_lock(&c->lock); /* workers read how many they are when they are told to go */
     while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
         c->workers++;
     (void)pthread_mutex_unlock(&c->lock);
+    ampi_signals_restore(old);
     c->threads = c->workers + 1;
     if (c->workers == 0) ampi_pool_end(c);
 }
@@ -11290,7 +11482,7 @@ static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, siz
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
-    if (d->row_loss) d->row_loss[row] = value;
+    if (d->row_loss) d->row_loss[d->first + row] = value;
     if (!d->dlogits.data) return;
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
@@ -11327,12 +11519,11 @@ static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_w
     }
     return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
 }
-/* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
-static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+/* Maximum and sum of a row. x[AMP_PART] keeps the terms of the last part. */
+static amp_xent_row ampi_xent_sums(const ampi_xent_work *j, size_t at, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, full;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    size_t i, n, full;
     amp_xent_row r = AMP_ZERO;
     ampi_xent_sum s;
     s.sum = ampi_sum_begin(w);
@@ -11348,16 +11539,13 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
     }
     r.max = s.max;
     r.sum = amp_narrow(ampi_sum_end_of(&s.sum));
-    r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
-    amp_xent_row_end(&r, d, j->factor);
-    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
     return r;
 }
 /* The gradients of a row: amp_xent_grad_one in vectors, and the label's. */
-static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label, const amp_xent_row *r, float *x) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
+    size_t i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
         if (d->classes > AMP_PART) (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
@@ -11366,38 +11554,165 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_x
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
+/* The loss of a row with one label, and what its gradients need. */
+static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+    const amp_xent_job *d = j->d;
+    float weight = amp_xent_row_weight(d, label), loss;
+    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
+    if (!d->row_loss) return;
+    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
+}
+
+static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    size_t at = row * d->ld;
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
+    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
+    if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
+}
+/* q of the classes i .. i + n of a row. */
+static void ampi_xent_targets(
+    const ampi_xent_work *j, size_t row, int64_t label, size_t i, size_t n, const amp_xent_row *r, float *q) {
+    const amp_xent_job *d = j->d;
+    float buf[AMP_PART];
+    const float *w = d->weights.data ? ampi_floats(j->c->k, d->weights, i, n, buf) : NULL;
+    if (d->targets.data)
+        j->c->k->widen[d->targets.dtype](q, ampi_at(d->targets, row * d->ld + i), n);
+    else
+        memset(q, 0, n * sizeof *q);
+    if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
+}
+/* A row with a target for each class. */
+static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n;
+    float q[AMP_PART], all;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    ampi_sum misses = ampi_sum_begin(w), sum = {w->column, w->column + AMP_PARTS, 0, 0};
+    amp_xent_row_end(&r, d, j->factor, 1.0f);
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (void)ampi_xent_logits(j, x, at + i, n);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
+    }
+    all = amp_narrow(ampi_sum_end_of(&sum));
+    amp_xent_row_end(&r, d, j->factor, all);
+    if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
+    for (i = 0; d->dlogits.data && i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        (k->grad_each)(x, q, n, r.by, r.factor);
+        k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
+    }
+}
+/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
+static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
+    for (r = 0; r < AMPI_XENT_ROWS; r++)
+        for (c = 0; c < n; c++)
+            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+}
+static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < n; c++)
+            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+}
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
+    const amp_xent_job *d = j->d;
+    float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    size_t r;
+    ampi_xent_few_load(j, at, rows, x, buf);
+    j->c->k->few_terms(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        amp_xent_row row = AMP_ZERO;
+        if (amp_xent_is_wrong(d, label)) continue;
+        row.max = max[r];
+        row.sum = sum[r];
+        row.target = buf[r * d->classes + (size_t)label];
+        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        by[r] = row.by;
+        less[r] = row.less;
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+    }
+    if (!d->dlogits.data) return;
+    j->c->k->few_shares(x, d->classes, by, less);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
+    }
+    ampi_xent_few_store(j, at, rows, x, buf);
+}
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
-    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task), i;
+    int few = d->classes <= AMPI_XENT_CLASSES && !d->each;
     float x[AMP_PART];
+    for (i = row; few && i < end; i += AMPI_XENT_ROWS)
+        ampi_xent_few(j, i, ampi_least(AMPI_XENT_ROWS, end - i));
     for (; row < end; row++) {
-        int32_t label = d->softmax ? 0 : d->labels[row];
+        int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
-        if (label < 0) { /* left out */
+        if (label < 0) /* left out */
             ampi_xent_fill(d, row, 0.0f);
-        } else if ((size_t)label >= d->classes) { /* an error made visible */
+        else if (amp_xent_is_wrong(d, label)) /* an error made visible */
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
-        } else {
-            amp_xent_row r = ampi_xent_loss(j, row, x, w);
-            if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
-        }
+        else if (d->each)
+            ampi_xent_each_row(j, row, label, x, w);
+        else if (!few)
+            ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
+}
+/* What all rows count. */
+static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
+    const amp_xent_job *d = j->d;
+    ampi_sum sum = ampi_sum_begin(j->c->work);
+    size_t r, n, i;
+    if (d->sum) return 0.0;
+    for (r = 0; r < d->all; r += n) {
+        n = ampi_least(AMP_PART, d->all - r);
+        for (i = 0; i < n; i++)
+            x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
+    }
+    return ampi_sum_end_of(&sum);
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_xent_work j = AMP_ZERO;
-    size_t counted = 0, r, n;
+    float x[AMP_PART];
+    double counted;
+    size_t r, n;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
-    for (r = 0; r < d->rows && !d->softmax; r++)
-        counted += d->labels[r] >= 0;
+    counted = ampi_xent_counted(&j, x);
     j.factor = amp_xent_factor(d, counted);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
-    if (d->loss) { /* rows that are left out hold 0 */
+    if (d->loss && d->first + d->rows == d->all) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
-        for (r = 0; r < d->rows; r += n) {
-            n = ampi_least(AMP_PART, d->rows - r);
+        for (r = 0; r < d->all; r += n) {
+            n = ampi_least(AMP_PART, d->all - r);
             ampi_sum_part(&sum, (j.c->k->sum)(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
@@ -11541,6 +11856,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -11573,6 +11889,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
@@ -12189,6 +12506,34 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
+AMPI_OUTER void AMPI_F(targets)(float *q, const float *w, size_t n, float keep, float share) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_ADD(AMPI_SET(share), AMPI_MUL(AMPI_SET(keep), AMPI_LOAD(q + i)));
+        AMPI_STORE(q + i, w ? AMPI_MUL(x, AMPI_LOAD(w + i)) : x);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_targets(q + i, w ? w + i : NULL, n - i, keep, share);
+}
+AMPI_OUTER void AMPI_F(misses)(float *x, const float *q, size_t n, float max) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS one = AMPI_LOAD(q + i);
+        AMPI_FLOATS miss = AMPI_MUL(AMPI_SUB(AMPI_SET(max), AMPI_LOAD(x + i)), one);
+        AMPI_STORE(x + i, AMPI_CHOOSE(AMPI_NONZERO(one), miss, one));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_misses(x + i, q + i, n - i, max);
+}
+AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, float factor) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS less = AMPI_MUL(AMPI_LOAD(q + i), AMPI_SET(factor));
+        AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), AMPI_NEGATIVE(less)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
+}
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
@@ -12432,6 +12777,42 @@ AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
     for (i = 0; i < AMPI_WIDTH; i++)
         top = lane[i] > top ? lane[i] : top;
     return top;
+}
+/* The sum of a row of few classes: AMPI_F(part) with a row in each lane. */
+AMPI_INNER AMPI_FLOATS AMPI_F(few_sum)(const float *x, size_t classes) {
+    AMPI_FLOATS s[AMPI_XENT_CLASSES];
+    size_t c, h;
+    for (c = 0; c < AMPI_XENT_CLASSES; c++)
+        s[c] = c < classes ? AMPI_ADD(AMPI_SET(0.0f), AMPI_LOAD(x + c * AMPI_XENT_ROWS)) : AMPI_SET(0.0f);
+    for (h = AMPI_XENT_CLASSES / 2u; h; h /= 2u)
+        for (c = 0; c < h; c++)
+            s[c] = AMPI_ADD(s[c], s[c + h]);
+    return s[0];
+}
+AMPI_OUTER void AMPI_F(few_terms)(float *x, size_t classes, float *max, float *all, float *sum) {
+    size_t i, c;
+    for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+        AMPI_FLOATS top = AMPI_SET(AMP_XENT_LEAST);
+        if (all) AMPI_STORE(all + i, AMPI_F(few_sum)(x + i, classes));
+        for (c = 0; c < classes; c++)
+            top = AMPI_LARGER(AMPI_LOAD(x + c * AMPI_XENT_ROWS + i), top);
+        for (c = 0; c < classes; c++) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(at), top)));
+        }
+        AMPI_STORE(max + i, top);
+        AMPI_STORE(sum + i, AMPI_F(few_sum)(x + i, classes));
+    }
+    AMPI_F(done)();
+}
+AMPI_OUTER void AMPI_F(few_shares)(float *x, size_t classes, const float *by, const float *less) {
+    size_t i, c;
+    for (c = 0; c < classes; c++)
+        for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_FUSE(AMPI_LOAD(at), AMPI_LOAD(by + i), AMPI_NEGATIVE(AMPI_LOAD(less + i))));
+        }
+    AMPI_F(done)();
 }
 /* |x| as bits, 0 for NaN. */
 AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
@@ -12832,6 +13213,11 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->largest = AMPI_F(largest);
     k->exps = AMPI_F(exps);
     k->softmax_shares = AMPI_F(softmax_shares);
+    k->few_terms = AMPI_F(few_terms);
+    k->few_shares = AMPI_F(few_shares);
+    k->targets = AMPI_F(targets);
+    k->misses = AMPI_F(misses);
+    k->grad_each = AMPI_F(grad_each);
     k->act = AMPI_F(act);
     k->act_grad = AMPI_F(act_grad);
     k->drop = AMPI_F(drop);

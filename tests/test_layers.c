@@ -153,5 +153,39 @@ static void stored_fp8_by_cublas(t_run *t) {
     t_clear(t);
 }
 
-const t_test t_suite_layers[] = {
-    {"layers.in_out", stored_in_out, T_ALL}, {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {NULL, NULL, 0}};
+/* A scope would cast, backward could not know: refused, unless a record tells it, or nothing depends on it. */
+static void no_record(t_run *t) {
+    amp_precision made = AMP_ZERO;
+    stored s;
+    amp_linear_desc *l = &s.l;
+    stored_make(t, &s, &ways[4]);
+    l->y = empty(t, AMP_F32, l->rows * l->out);
+    l->dx = empty(t, AMP_F32, l->rows * l->in);
+    CHECK_OK(amp_linear_forward(t->ctx, l)); /* no scope */
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_STATUS(amp_linear_forward(t->ctx, l), AMP_ERR_INVALID_ARG, "f16 record .record");
+    l->dx.data = NULL;
+    CHECK_STATUS(amp_linear_forward(t->ctx, l), AMP_ERR_INVALID_ARG, "record dw");
+    CHECK_STATUS(amp_linear_tune(t->ctx, l), AMP_ERR_INVALID_ARG, "record dw");
+    l->pin = AMP_BF16; /* which backward has, too */
+    CHECK_OK(amp_linear_forward(t->ctx, l));
+    l->pin = AMP_AUTO;
+    l->record = &made;
+    CHECK_OK(amp_linear_forward(t->ctx, l));
+    l->record = NULL;
+    l->dw.data = NULL;
+    CHECK_OK(amp_linear_forward(t->ctx, l)); /* evaluation */
+    l->dw = filled(t, AMP_F32, l->in * l->out, 1.0f);
+    l->x = filled(t, AMP_F16, l->rows * l->in, 1.0f);
+    CHECK_STATUS(amp_linear_forward(t->ctx, l), AMP_ERR_INVALID_ARG, "record"); /* of w */
+    l->w = filled(t, AMP_F16, l->in * l->out, 1.0f);
+    l->dy = filled(t, AMP_F16, l->rows * l->out, 1.0f);
+    CHECK_OK(amp_linear_forward(t->ctx, l)); /* nothing is cast */
+    CHECK_OK(amp_linear_backward(t->ctx, l));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    t_clear(t);
+}
+
+const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
+    {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {"layers.no_record", no_record, T_ALL}, {NULL, NULL, 0}};

@@ -209,6 +209,12 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
     return c == AMP_CLASS_F32_OUT ? AMP_F32 : used;
 }
 
+/* Does the scope cast what backward, which may run outside of it, would read as it is? */
+static int ampi_scope_casts(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (l->pin != AMP_AUTO) return 0;
+    return ampi_needs_cast(l->x, layer->nx, layer->want) || ampi_needs_cast(l->w, layer->nw, layer->want);
+}
 /* Forward's dtypes, from the layer before, the scope and pin. */
 static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
@@ -224,7 +230,13 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_preci
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
-    if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
+    if (!ampi_wants_fp8(ctx, l, c)) {
+        AMPI_CHECK(l->record || !(l->dx.data || l->dw.data) || !ampi_scope_casts(layer),
+            "the scope has x and w read as %s, but record is NULL, so backward, for dx or dw, would read them as they "
+            "are: point .record to an amp_precision beside the layer",
+            amp_dtype_name(layer->want));
+        return AMP_OK;
+    }
     AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
     return ampi_fp8_factors(ctx, layer, 0);
