@@ -945,7 +945,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
+   ReLU's backward reads y: 0 where y <= 0, else dy (also where y is NaN), GELU's reads aux. Class: enqueue. Numerics:
+   products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
@@ -12192,9 +12193,12 @@ AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
     AMPI_WORDS b = AMPI_BITS(x), y = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0x80000000u)), AMPI_WORD(0), b);
     return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0xff800001u), b), y, b));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y > 0, and not NaN */
-    AMPI_WORDS b = AMPI_BITS(y), g = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0)), AMPI_BITS(dy), AMPI_WORD(0));
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800001u), b), g, AMPI_WORD(0)));
+/* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
+AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    AMPI_WORDS b = AMPI_BITS(y), size = AMPI_AND(b, AMPI_WORD(0x7fffffffu));
+    AMPI_WORDS above_inf = AMPI_SUB_WORDS(size, AMPI_WORD(0x7f800000u)); /* > 0: NaN */
+    AMPI_MASK open = AMPI_GREATER(AMPI_MAX(b, above_inf), AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif
 

@@ -92,7 +92,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
+   ReLU's backward reads y: 0 where y <= 0, else dy (also where y is NaN), GELU's reads aux. Class: enqueue. Numerics:
+   products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
