@@ -49,6 +49,7 @@ typedef struct ampi_cu_plan {
     X(ampi_k_count_apply) \
     X(ampi_k_add) \
     X(ampi_k_clip) \
+    X(ampi_k_activation) \
     X(ampi_k_bias_grad<0>) \
     X(ampi_k_bias_grad<1>)
 #define AMPI_CU_ONE(kernel) +1u
