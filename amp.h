@@ -792,8 +792,9 @@ typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) wi
    output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
    of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
    its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
-   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set
-   steps; everything else is cast for the one call. */
+   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end, until their set
+   steps or, of arrays that no set owns, until amp_scaler_update, any set's step, or a forward that follows an
+   amp_linear_backward which read them: one iteration. Everything else is cast for the one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
@@ -832,8 +833,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set.
-   Class: host. */
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set,
+   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
    backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
@@ -958,9 +959,9 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
    products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
-/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, the bits of amp_linear_backward's dbias. Any
-   dtypes; ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums
-   of 0. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums of 0.
+   dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
@@ -4131,6 +4132,7 @@ struct amp_params {
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+static void ampi_iteration_ended(amp_ctx *ctx);                      /* casts of arrays that no set owns, too */
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -5168,6 +5170,7 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
     AMPI_TRY(ctx->b->next_scale(ctx, s->state));
     ampi_next_iteration(s);
+    ampi_iteration_ended(ctx);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
@@ -6386,8 +6389,10 @@ typedef struct ampi_cached {
     char *copy;
     uint64_t capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
     amp_dtype dtype;
-    uint32_t valid;
+    uint32_t valid; /* 2: no set owns the source, and a backward has read it: for backwards only */
 } ampi_cached;
+
+typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_PLAN } ampi_reader; /* of an operand; PLAN: not yet */
 
 typedef struct ampi_arenas {
     void **list;
@@ -6471,7 +6476,15 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_iteration_ended(amp_ctx *ctx) {
+    size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++)
+        if (!ctx->scope->cached[i].set) ctx->scope->cached[i].valid = 0;
+}
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) {
+    ampi_stale(ctx, p, NULL);
+    ampi_iteration_ended(ctx);
+}
 static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
     AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
@@ -6772,8 +6785,17 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
-static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
+/* A cached cast is read: is it what is wanted? A backward ends the iteration for an array that no set owns: a forward
+   that comes after it casts anew. */
+static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
+    const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
+    k->valid = !fresh ? 0 : reader == AMPI_BACKWARD && !k->set ? 2 : 1;
+    return fresh;
+}
+/* *out = a in dtype `want` (AMP_AUTO: as it is). */
+static amp_status ampi_operand(
+    amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, ampi_reader reader, amp_array *out) {
+    const int plan = reader == AMPI_PLAN;
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -6802,7 +6824,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
         like.dtype = want;
         AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
-        if (k->valid) {
+        if (ampi_cached_read(k, reader)) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
@@ -6813,6 +6835,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
     if (plan) return AMP_OK;
     AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
+    if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
     return AMP_OK;
 }
@@ -6854,7 +6877,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, AMPI_FORWARD, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -7320,7 +7343,7 @@ static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    const int plan = goal->kind == AMPI_EXPLAIN;
+    const ampi_reader reader = goal->kind == AMPI_EXPLAIN ? AMPI_PLAN : AMPI_FORWARD;
     amp_gemm_job j;
     amp_op op;
     amp_op_class c;
@@ -7337,8 +7360,8 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
     AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    st = ampi_operand(ctx, j.a, span.a, want, reader, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, reader, &j.b);
     if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
@@ -7625,8 +7648,8 @@ static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     if (layer->fp8) return AMP_OK;
     layer->x = ampi_plain_factor(l->x, 0);
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
-    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_FORWARD, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_FORWARD, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
@@ -7756,8 +7779,8 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
     layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_BACKWARD, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_BACKWARD, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));

@@ -187,6 +187,86 @@ static void no_record(t_run *t) {
     t_clear(t);
 }
 
+/* ---- the cast of a weight that no set owns ends with the iteration, in a scope that is opened once around the loop ---- */
+
+static uint64_t casts(t_run *t) { return amp_autocast_get(t->ctx).casts; }
+static void new_weights(t_run *t, amp_array w, size_t n) {
+    float *host = (float *)t_host(t, 4 * n);
+    t_fill_real(t, host, AMP_F32, n, 0.3f);
+    t_set(t, w.data, host, 4 * n);
+}
+/* Without a scaler: a forward after a backward casts anew; forwards before it, and backwards after it, do not. */
+static void cache_ends_with_backward(t_run *t) {
+    amp_precision made = AMP_ZERO;
+    stored s;
+    amp_linear_desc *l = &s.l;
+    int step;
+    stored_make(t, &s, &ways[4]);
+    l->act = AMP_ACT_NONE;
+    l->y = empty(t, AMP_F32, l->rows * l->out);
+    l->dx = empty(t, AMP_F32, l->rows * l->in);
+    l->record = &made;
+    l->w.flags = AMP_CACHE;
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    for (step = 0; step < 3; step++) {
+        amp_linear_desc fresh = *l;
+        uint64_t before = casts(t);
+        t_note(t, "step %d", step);
+        CHECK_OK(amp_linear_forward(t->ctx, l));
+        CHECK_EQ(casts(t) - before, 2); /* x and w */
+        CHECK_OK(amp_linear_forward(t->ctx, l));
+        CHECK_EQ(casts(t) - before, 3); /* x */
+        fresh.w.flags = 0;
+        fresh.y = empty(t, AMP_F32, l->rows * l->out);
+        CHECK_OK(amp_linear_forward(t->ctx, &fresh));
+        same_array(t, "y", l->y, fresh.y, l->rows * l->out);
+        before = casts(t);
+        CHECK_OK(amp_linear_backward(t->ctx, l));
+        CHECK_OK(amp_linear_backward(t->ctx, l)); /* as in a loop over time steps */
+        CHECK_EQ(casts(t) - before, 4);           /* x and dy */
+        new_weights(t, l->w, l->in * l->out);
+    }
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    t_clear(t);
+}
+/* Products alone: at amp_scaler_update. */
+static void cache_ends_with_the_scale(t_run *t) {
+    amp_scaler *scaler = NULL;
+    amp_finite_report *none = NULL;
+    amp_gemm_desc g = AMP_ZERO;
+    int step;
+    g.m = 5;
+    g.n = 6;
+    g.k = 7;
+    g.a = filled(t, AMP_F32, 35, 1.0f);
+    g.b = filled(t, AMP_F32, 42, 1.0f);
+    g.d = empty(t, AMP_F32, 30);
+    g.b.flags = AMP_CACHE;
+    CHECK_OK(amp_scaler_create(&scaler, t->ctx, NULL));
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    for (step = 0; step < 3; step++) {
+        amp_gemm_desc fresh = g;
+        amp_array grad = filled(t, AMP_F32, 8, 1.0f);
+        uint64_t before = casts(t);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_EQ(casts(t) - before, 3);
+        fresh.b.flags = 0;
+        fresh.d = empty(t, AMP_F32, 30);
+        CHECK_OK(amp_gemm(t->ctx, &fresh));
+        same_array(t, "d", g.d, fresh.d, 30);
+        grad.count = 8;
+        CHECK_OK(amp_unscale(scaler, NULL, none, &grad, 1));
+        CHECK_OK(amp_scaler_update(scaler));
+        new_weights(t, g.b, 42);
+    }
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_scaler_destroy(scaler);
+    t_clear(t);
+}
+
 /* ---- sums of columns: the bits of a layer's dbias, any dtypes and pitch ---- */
 
 static void column_sums(t_run *t) {
@@ -452,7 +532,9 @@ static void activation_in_layers(t_run *t) {
 
 const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {"layers.no_record", no_record, T_ALL},
-    {"sums.bits", column_sums, T_ALL}, {"sums.f8", column_sums_of_f8, T_ALL},
-    {"sums.refused", column_sums_refused, T_ALL}, {"act.values", activation_values, T_ALL},
-    {"act.ends", activation_ends, T_ALL}, {"act.same_everywhere", activation_same_everywhere, T_ALL},
-    {"act.refused", activation_refused, T_ALL}, {"act.in_layers", activation_in_layers, T_ALL}, {NULL, NULL, 0}};
+    {"layers.cache_ends_with_backward", cache_ends_with_backward, T_ALL},
+    {"layers.cache_ends_with_the_scale", cache_ends_with_the_scale, T_ALL}, {"sums.bits", column_sums, T_ALL},
+    {"sums.f8", column_sums_of_f8, T_ALL}, {"sums.refused", column_sums_refused, T_ALL},
+    {"act.values", activation_values, T_ALL}, {"act.ends", activation_ends, T_ALL},
+    {"act.same_everywhere", activation_same_everywhere, T_ALL}, {"act.refused", activation_refused, T_ALL},
+    {"act.in_layers", activation_in_layers, T_ALL}, {NULL, NULL, 0}};

@@ -257,8 +257,8 @@ static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     if (layer->fp8) return AMP_OK;
     layer->x = ampi_plain_factor(l->x, 0);
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
-    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_FORWARD, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_FORWARD, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
@@ -388,8 +388,8 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
     layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_BACKWARD, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_BACKWARD, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));

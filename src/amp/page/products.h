@@ -112,9 +112,9 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
    products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
-/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, the bits of amp_linear_backward's dbias. Any
-   dtypes; ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums
-   of 0. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums of 0.
+   dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
