@@ -371,6 +371,20 @@ static amp_status v_dropout(world *w) {
     d.y = at(w, 8, AMP_F16);
     return amp_dropout(w->x, d);
 }
+static amp_status v_column_sums(world *w) {
+    return amp_column_sums(w->x, at(w, 8, AMP_BF16), at(w, 0, AMP_F32), 60, 48, 64, 0);
+}
+static amp_status v_activation(world *w) {
+    amp_activation_desc d = AMP_ZERO;
+    d.act = AMP_SILU;
+    d.count = N;
+    d.x = at(w, 0, AMP_F32);
+    d.y = at(w, 8, AMP_F16);
+    TRY(amp_activation(w->x, d));
+    d.dy = at(w, 1, AMP_F32);
+    d.dx = at(w, 8, AMP_F32);
+    return amp_activation(w->x, d);
+}
 static amp_status v_quantize(world *w) {
     amp_array none = AMP_ZERO, x = at(w, 0, AMP_F32);
     TRY(amp_quantize(w->delayed, 0, at(w, 8, AMP_F8E4M3), at(w, 8, AMP_F8E4M3, N), x, 64, 64, 0));
@@ -510,7 +524,7 @@ static const verb verbs[] = {/* enqueue first */
     {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
     {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
     {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
-    {"cast stochastic", v_cast_sr},
+    {"column sums", v_column_sums}, {"activation", v_activation}, {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
     {"norm", q_norm}, {"report", q_report}, {"watch", q_watch}, {"param_read", q_read}, {"param_write", q_write},

@@ -63,6 +63,15 @@ static amp_watch watch_on(void) {
     return w;
 }
 
+static amp_activation_desc tanh_of(const bench *b) {
+    amp_activation_desc d = AMP_ZERO;
+    d.act = AMP_TANH;
+    d.count = 4;
+    d.x = b->x;
+    d.y = b->y;
+    return d;
+}
+
 #define DO(name, call) \
     static amp_status do_##name(bench *b) { return call; }
 #define DO_DESC(name, type, of, call) \
@@ -134,6 +143,8 @@ DO_DESC(amp_gemm_tune, amp_gemm_desc, gemm_of(b), amp_gemm_tune(b->ctx, &d))
 DO_DESC(amp_linear_forward, amp_linear_desc, linear_of(b), amp_linear_forward(b->ctx, &d))
 DO_DESC(amp_linear_backward, amp_linear_desc, linear_of(b), amp_linear_backward(b->ctx, &d))
 DO_DESC(amp_linear_tune, amp_linear_desc, linear_of(b), amp_linear_tune(b->ctx, &d))
+DO(amp_column_sums, amp_column_sums(b->ctx, b->y, b->x, 1, 1, 0, 0))
+DO_DESC(amp_activation, amp_activation_desc, tanh_of(b), amp_activation(b->ctx, &d))
 DO_DESC(amp_softmax_cross_entropy, amp_xent_desc, AMP_ZERO, amp_softmax_cross_entropy(b->ctx, &d))
 DO_DESC(amp_state_save, amp_state_desc, state_of(b), amp_state_save(b->ctx, t_file("busy"), &d))
 DO_DESC(amp_state_load, amp_state_desc, state_of(b), amp_state_load(b->ctx, t_file("busy"), &d))
