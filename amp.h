@@ -2313,9 +2313,11 @@ AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float f
     r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
 }
+AMP_INLINE float amp_xent_grad_at(const amp_xent_row *r, float term) { /* at the label, whose term it is */
+    return amp_mul(amp_sub(amp_sub(amp_div(term, r->sum), r->keep), r->share), r->factor);
+}
 AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
-    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
-    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+    return amp_xent_grad_at(r, amp_xent_term(r->target, r->max));
 }
 AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
     return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
@@ -9377,13 +9379,15 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
 #endif
-#define AMPI_BLOCK 1024u
+#define AMPI_BLOCK        1024u
+#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
-#define AMPI_KC    256u
-#define AMPI_MC    528u
-#define AMPI_NC    512u
-#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
-#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#define AMPI_KC           256u
+#define AMPI_MC           528u
+#define AMPI_NC           512u
+#define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
 #define AMPI_WIDEST 16u
@@ -9424,6 +9428,10 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all unless
+       NULL, terms in their place and the sum of these; then gradients */
+    void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
+    void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
     /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
     void (*targets)(float *q, const float *w, size_t n, float keep, float share);
     void (*misses)(float *x, const float *q, size_t n, float max);
@@ -10053,6 +10061,7 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
+        c->running++; /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
@@ -10073,7 +10082,6 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -11545,19 +11553,23 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
-/* A row with one label, and its weight. */
+/* The loss of a row with one label, and what its gradients need. */
+static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+    const amp_xent_job *d = j->d;
+    float weight = amp_xent_row_weight(d, label), loss;
+    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
+    if (!d->row_loss) return;
+    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
+}
+
 static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     size_t at = row * d->ld;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f, loss, factor = j->factor;
-    float weight = amp_xent_row_weight(d, (int64_t)label);
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
     amp_xent_row r = ampi_xent_sums(j, at, x, w);
-    if (d->weights.data) factor = amp_mul(factor, weight);
     r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
-    amp_xent_row_end(&r, d, factor, 1.0f);
-    loss = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
-    if (d->weights.data) loss = amp_mul(loss, weight);
-    if (d->row_loss) d->row_loss[d->first + row] = loss;
+    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
     if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
 }
 /* q of the classes i .. i + n of a row. */
@@ -11601,11 +11613,63 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
+/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
+static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
+    for (r = 0; r < AMPI_XENT_ROWS; r++)
+        for (c = 0; c < n; c++)
+            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+}
+static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < n; c++)
+            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+}
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
+    const amp_xent_job *d = j->d;
+    float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    size_t r;
+    ampi_xent_few_load(j, at, rows, x, buf);
+    j->c->k->few_terms(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        amp_xent_row row = AMP_ZERO;
+        if (amp_xent_is_wrong(d, label)) continue;
+        row.max = max[r];
+        row.sum = sum[r];
+        row.target = buf[r * d->classes + (size_t)label];
+        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        by[r] = row.by;
+        less[r] = row.less;
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+    }
+    if (!d->dlogits.data) return;
+    j->c->k->few_shares(x, d->classes, by, less);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
+    }
+    ampi_xent_few_store(j, at, rows, x, buf);
+}
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
-    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task), i;
+    int few = d->classes <= AMPI_XENT_CLASSES && !d->each;
     float x[AMP_PART];
+    for (i = row; few && i < end; i += AMPI_XENT_ROWS)
+        ampi_xent_few(j, i, ampi_least(AMPI_XENT_ROWS, end - i));
     for (; row < end; row++) {
         int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
@@ -11615,7 +11679,7 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
         else if (d->each)
             ampi_xent_each_row(j, row, label, x, w);
-        else
+        else if (!few)
             ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
 }
@@ -12710,6 +12774,42 @@ AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
         top = lane[i] > top ? lane[i] : top;
     return top;
 }
+/* The sum of a row of few classes: AMPI_F(part) with a row in each lane. */
+AMPI_INNER AMPI_FLOATS AMPI_F(few_sum)(const float *x, size_t classes) {
+    AMPI_FLOATS s[AMPI_XENT_CLASSES];
+    size_t c, h;
+    for (c = 0; c < AMPI_XENT_CLASSES; c++)
+        s[c] = c < classes ? AMPI_ADD(AMPI_SET(0.0f), AMPI_LOAD(x + c * AMPI_XENT_ROWS)) : AMPI_SET(0.0f);
+    for (h = AMPI_XENT_CLASSES / 2u; h; h /= 2u)
+        for (c = 0; c < h; c++)
+            s[c] = AMPI_ADD(s[c], s[c + h]);
+    return s[0];
+}
+AMPI_OUTER void AMPI_F(few_terms)(float *x, size_t classes, float *max, float *all, float *sum) {
+    size_t i, c;
+    for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+        AMPI_FLOATS top = AMPI_SET(AMP_XENT_LEAST);
+        if (all) AMPI_STORE(all + i, AMPI_F(few_sum)(x + i, classes));
+        for (c = 0; c < classes; c++)
+            top = AMPI_LARGER(AMPI_LOAD(x + c * AMPI_XENT_ROWS + i), top);
+        for (c = 0; c < classes; c++) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(at), top)));
+        }
+        AMPI_STORE(max + i, top);
+        AMPI_STORE(sum + i, AMPI_F(few_sum)(x + i, classes));
+    }
+    AMPI_F(done)();
+}
+AMPI_OUTER void AMPI_F(few_shares)(float *x, size_t classes, const float *by, const float *less) {
+    size_t i, c;
+    for (c = 0; c < classes; c++)
+        for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_FUSE(AMPI_LOAD(at), AMPI_LOAD(by + i), AMPI_NEGATIVE(AMPI_LOAD(less + i))));
+        }
+    AMPI_F(done)();
+}
 /* |x| as bits, 0 for NaN. */
 AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
     AMPI_WORDS a = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu));
@@ -13109,6 +13209,8 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->largest = AMPI_F(largest);
     k->exps = AMPI_F(exps);
     k->softmax_shares = AMPI_F(softmax_shares);
+    k->few_terms = AMPI_F(few_terms);
+    k->few_shares = AMPI_F(few_shares);
     k->targets = AMPI_F(targets);
     k->misses = AMPI_F(misses);
     k->grad_each = AMPI_F(grad_each);

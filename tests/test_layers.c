@@ -187,6 +187,5 @@ static void no_record(t_run *t) {
     t_clear(t);
 }
 
-const t_test t_suite_layers[] = {
-    {"layers.in_out", stored_in_out, T_ALL}, {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL},
-    {"layers.no_record", no_record, T_ALL}, {NULL, NULL, 0}};
+const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
+    {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {"layers.no_record", no_record, T_ALL}, {NULL, NULL, 0}};

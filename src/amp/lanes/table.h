@@ -36,6 +36,8 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->largest = AMPI_F(largest);
     k->exps = AMPI_F(exps);
     k->softmax_shares = AMPI_F(softmax_shares);
+    k->few_terms = AMPI_F(few_terms);
+    k->few_shares = AMPI_F(few_shares);
     k->targets = AMPI_F(targets);
     k->misses = AMPI_F(misses);
     k->grad_each = AMPI_F(grad_each);
