@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "called.h"
 #include <unistd.h>
@@ -868,6 +869,14 @@ static void plan_arguments(world *w) {
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
     WANT(amp_cuda_plans_load(ctx, NULL), AMP_ERR_INVALID_ARG);
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
+    (void)remove(plans_path);
+    CHECK(mkfifo(plans_path, 0600) == 0, "no fifo");
+    (void)alarm(60); /* who opens it waits for a writer */
+    WANT(amp_cuda_plans_load(ctx, plans_path), AMP_ERR_IO);
+    CHECK(strstr(amp_last_error(ctx), "regular file"), "%s", amp_last_error(ctx));
+    WANT(amp_cuda_plans_save(ctx, plans_path), AMP_ERR_IO);
+    (void)alarm(0);
+    (void)remove(plans_path);
     amp_gemm_desc plain = planned(w, 32, 0); /* a plan without cuBLASLt is not saved */
     plain.d.dtype = AMP_BF16;
     plain.bias.data = NULL;

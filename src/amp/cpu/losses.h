@@ -180,7 +180,7 @@ static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
     float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
     size_t r;
     ampi_xent_few_load(j, at, rows, x, buf);
-    j->c->k->few_terms(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
     for (r = 0; r < rows; r++) {
         int64_t label = amp_xent_label(d, d->first + at + r);
         amp_xent_row row = AMP_ZERO;
@@ -194,7 +194,7 @@ static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
         at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
     }
     if (!d->dlogits.data) return;
-    j->c->k->few_shares(x, d->classes, by, less);
+    (j->c->k->few_shares)(x, d->classes, by, less);
     for (r = 0; r < rows; r++) {
         int64_t label = amp_xent_label(d, d->first + at + r);
         if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
