@@ -34,13 +34,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->sum = AMPI_F(sum);
     k->count = AMPI_F(count);
     k->largest = AMPI_F(largest);
-    k->exps = AMPI_F(exps);
-    k->softmax_shares = AMPI_F(softmax_shares);
-    k->few_terms = AMPI_F(few_terms);
-    k->few_shares = AMPI_F(few_shares);
-    k->targets = AMPI_F(targets);
-    k->misses = AMPI_F(misses);
-    k->grad_each = AMPI_F(grad_each);
+#  define AMP_X(name) k->name = AMPI_F(name);
+    AMPI_XENT_LOOPS(AMP_X)
+#  undef AMP_X
     k->act = AMPI_F(act);
     k->act_grad = AMPI_F(act_grad);
     k->drop = AMPI_F(drop);

@@ -38,6 +38,7 @@ typedef struct ampi_cu_plan {
 /* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
 #define AMPI_CU_KERNELS(X) \
     X(ampi_k_cast) \
+    X(ampi_k_cast_f64) \
     X(ampi_k_finite) \
     X(ampi_k_histogram) \
     X(ampi_k_quantize) \
