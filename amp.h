@@ -231,7 +231,7 @@ typedef enum amp_dtype {
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT,
-    AMP_F64 = 64 /* double, for amp_cast, amp_all_finite and amp_dtype_size alone: cast it to AMP_F32 for the others */
+    AMP_F64 = 64 /* double: amp_cast, amp_all_finite and amp_dtype_size take it, and no others: cast it to AMP_F32 */
 } amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
@@ -412,8 +412,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, AMP_F64 too, which need counts; {NULL} entries are skipped. AMP_OK whatever is found.
-   Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, doubles too, which need counts; {NULL} entries are skipped. AMP_OK whatever is
+   found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
