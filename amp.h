@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -101,7 +103,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns.
+               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -129,7 +131,10 @@
 #define AMP_VERSION_PATCH 0
 #define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
-/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that. */
+/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that.
+   Structs are laid out in the same way everywhere, also inside a #pragma pack(1) and under -fshort-enums. */
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -160,9 +165,11 @@ extern "C++" { /* so that this file may be included inside extern "C" */
 #endif
 #define AMP_INLINE AMP_HD static inline /* declared here, defined after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
-#  define AMP_UNUSED __attribute__((unused))
+#  define AMP_UNUSED __attribute__((__unused__))
+#  define AMP_INT    __attribute__((__mode__(__SI__))) /* an enum is as wide as int */
 #else
 #  define AMP_UNUSED
+#  define AMP_INT
 #endif
 /* clang-format off */
 #ifdef __cplusplus
@@ -205,7 +212,7 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -213,7 +220,7 @@ typedef enum amp_status {
     AMP_STATUS_LIST(AMP_X)
 #undef AMP_X
         AMP_STATUS_FORCE_INT = 0x7fffffff
-} amp_status;
+} AMP_INT amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
 AMP_API const char *amp_strerror(amp_status status);
@@ -232,7 +239,7 @@ typedef enum amp_dtype {
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT,
     AMP_F64 = 64 /* double: amp_cast, amp_all_finite and amp_dtype_size take it, and no others: cast it to AMP_F32 */
-} amp_dtype;
+} AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
    as CUDA's __half and __nv_bfloat16: cast pointers at that border, (__half *)p, and nowhere else. */
@@ -279,7 +286,7 @@ typedef struct amp_allocator { /* {0}: malloc and free (device: cudaMalloc and c
     void *user;
 } amp_allocator;
 
-typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } amp_log_level;
+typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } AMP_INT amp_log_level;
 
 typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` is valid during the call only. */
     void (*fn)(amp_log_level level, amp_status status, const char *text, void *user);
@@ -298,7 +305,7 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits, except produc
     AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
     AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; its BF16 where available */
     AMP_SIMD_NEON       /* every AArch64 */
-} amp_simd;
+} AMP_INT amp_simd;
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
@@ -371,9 +378,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the row to
-   float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
+   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
+   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
@@ -381,7 +388,7 @@ AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
 /* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
    rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
-typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
+typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } AMP_INT amp_rounding;
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
    Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word
@@ -450,8 +457,8 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
    SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
    KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. SPLIT's bytes and
           about 16 bits of precision: for comparison with other libraries. */
-typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
-typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
+typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } AMP_INT amp_master;
+typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
 typedef struct amp_params_desc {
     uint32_t _begin;
@@ -548,7 +555,7 @@ typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
     AMP_SCALER_STATIC, /* the scale changes only by amp_scaler_set_scale; overflowing steps are still skipped */
     AMP_SCALER_OFF     /* as if there were no scaler: scale 1, nothing tested, every step taken. Same as passing NULL */
-} amp_scaler_mode;
+} AMP_INT amp_scaler_mode;
 
 typedef struct amp_scaler_desc {
     uint32_t _begin;
@@ -725,7 +732,7 @@ typedef enum amp_outcome {
     AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
     AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or had nothing in it */
     AMP_SKIPPED_RATE      /* gradients were good, but a learning rate at an lr_ptr was Inf or NaN */
-} amp_outcome;
+} AMP_INT amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
 /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
 typedef struct amp_rates { float lr, step_size, decay, rsqrt_bc2; } amp_rates;
@@ -855,7 +862,7 @@ typedef struct amp_precision {
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp_act; /* GELU: GPT-2's tanh form */
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } AMP_INT amp_act; /* GELU: GPT-2's form */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -910,19 +917,22 @@ AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
     uint32_t _begin;
     amp_act act;
-    size_t rows, in, out;  /* batch, input features, output features; rows may be 0 */
-    amp_array x;           /* [rows, in] */
-    amp_array w;           /* [out, in], same dtype as x */
-    amp_array bias;        /* [out] or data NULL; any dtype */
-    amp_array y;           /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;         /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
-    amp_array dy;          /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
-    amp_array dx;          /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
-    amp_array dw;          /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
-    amp_array dbias;       /* [out] output = column sums of dy, or data NULL; any dtype */
-    uint32_t accumulate;   /* 1: dw and dbias are added to what is there */
-    uint32_t flags;        /* AMP_GEMM_* for its products, or 0 */
-    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
+    size_t rows, in, out; /* batch, input features, output features; rows may be 0 */
+    amp_array x;          /* [rows, in] */
+    amp_array w;          /* [out, in], same dtype as x */
+    amp_array bias;       /* [out] or data NULL; any dtype */
+    amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;      /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
+    uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
+    uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
+    uint32_t _pad;
+    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one,
+                              and a forward that a scope would cast is refused if dx or dw is given */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
@@ -1278,9 +1288,9 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
 #  if defined(__clang__) /* not inlined, so that the short way is; one compiler warns of the other's form */
-#    define AMPI_RARE AMP_INLINE __attribute__((noinline, cold))
+#    define AMPI_RARE AMP_INLINE __attribute__((noinline, __cold__))
 #  else
-#    define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused))
+#    define AMPI_RARE AMP_HD static __attribute__((noinline, __cold__, __unused__))
 #  endif
 #else
 #  define AMPI_RARE AMP_INLINE
@@ -1292,7 +1302,7 @@ AMPI_RARE uint32_t ampi_widen_rare(uint32_t pattern, amp_dtype t) { return ampi_
 
 #if defined(__F16C__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__)
 #  define AMPI_F16C
-typedef float ampi_four __attribute__((vector_size(16)));
+typedef float ampi_four __attribute__((__vector_size__(16)));
 AMP_INLINE uint32_t ampi_f16c_narrow(uint32_t x) {
     ampi_four v = {ampi_float(x), 0.0f, 0.0f, 0.0f};
     __asm__("vcvtps2ph $0, %0, %0" : "+x"(v)); /* 0: to nearest even, whatever the control word says */
@@ -2064,7 +2074,7 @@ typedef enum amp_purpose {
     AMP_FOR_UNSCALE,    /* the gradients are written back unscaled: summed 1, fresh 1, sum.write 1, scaler given */
     AMP_FOR_ACCUMULATE, /* a micro-batch joins the window, or is dropped, or spoils it: summed is 1 when it is judged */
     AMP_FOR_STEP        /* a step is taken or skipped. With sum.accum the window is used up */
-} amp_purpose;
+} AMP_INT amp_purpose;
 
 /* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and
    scaler is given; then summed is 1, too. */
@@ -2100,7 +2110,7 @@ typedef struct amp_inspect_job {
     X(AMP_SGD,   AMP_UPDATE_SGD,  0, 0.999f) \
     X(AMP_LION,  AMP_UPDATE_LION, 1, 0.99f)
 #define AMP_X(kind, rule, moments) kind,
-typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_update_kind;
+typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } AMP_INT amp_update_kind;
 #undef AMP_X
 /* clang-format on */
 
@@ -2626,7 +2636,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */
-typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
+typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } AMP_INT amp_stored;
 typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
     amp_draw d = {r->seed, (r->steps << 24) + param};
@@ -2791,19 +2801,20 @@ AMP_API void *amp_ctx_self(const amp_ctx *ctx);
 /* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
    of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...);
 /* A log line that does not report a failure. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
    itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
 #define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+    ": a different thread is inside a call of this context, or a call never returned (an exception or longjmp left " \
+    "it: only destroying is left). A context serves one thread at a time: make one for each thread (on the CPU with " \
+    "amp_cpu_desc.threads = 1), or one call after the other"
 #define AMP_VERB(ctx, name, call) \
     do { \
         amp_ctx *in_ = (ctx); \
@@ -2920,7 +2931,7 @@ AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *da
     X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */ \
     X(AMP_PRESET_FP8,            "fp8")            /* as amp in BF16, layers with .fp8 in FP8 (>>fp8); no loss scale */
 #define AMP_X(name, text) name,
-typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
+typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } AMP_INT amp_preset;
 #undef AMP_X
 /* clang-format on */
 
@@ -3247,7 +3258,7 @@ typedef enum amp_op_class {
     AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
     AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
     AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
-} amp_op_class;
+} AMP_INT amp_op_class;
 
 typedef enum amp_system {
     AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
@@ -3257,7 +3268,7 @@ typedef enum amp_system {
     AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
     AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
     AMP_SYSTEM_COUNT
-} amp_system;
+} AMP_INT amp_system;
 
 /* ---- what the lists say; names ("unknown ..." otherwise). Class of all: host. Threads: safe ---- */
 
@@ -3334,6 +3345,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 } /* extern "C++" */
 #endif
 
+#pragma pack(pop)
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
@@ -3343,6 +3355,8 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #if defined(AMP_IMPLEMENTATION) && defined(AMP_H) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
 #define AMP_IMPLEMENTATION_ONCE
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -3357,6 +3371,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -3374,12 +3389,15 @@ extern "C++" {
 #endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    include <signal.h>
+#    include <sys/select.h> /* sigset_t, whatever the program has asked of the headers */
+#  endif
 #endif
 #if !defined(_WIN32)
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -3407,6 +3425,24 @@ extern "C++" {
 #ifdef __cplusplus
 } /* extern "C++" */
 extern "C" {
+#endif
+#if defined(__cplusplus) && defined(__THROW)
+#  define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#else
+#  define AMPI_NO_THROW
+#endif
+/* As POSIX declares them: the system's headers hide them under -std=c99; some are macros, too, on macOS. */
+#if !defined(AMP_NO_STDIO) && !defined(_WIN32)
+extern int fsync(int);
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
+#endif
+#if !defined(AMP_NO_THREADS) && !defined(_WIN32) && !defined(__wasi__)
+extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
+extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
+extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 #endif
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
@@ -3542,6 +3578,34 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
+   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
+#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
+#else
+#  define AMPI_CANCEL(state, old) (void)(state)
+#  define AMPI_NO_CANCEL          0
+#endif
+typedef struct ampi_caller {
+    ampi_fpu fpu;
+    int cancel, error;
+} ampi_caller;
+static ampi_caller ampi_caller_enter(void) {
+    ampi_caller c;
+    c.error = errno;
+    c.cancel = 0;
+    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.fpu = ampi_fpu_enter();
+    return c;
+}
+static void ampi_caller_leave(ampi_caller c, amp_status status) {
+    ampi_fpu_leave(c.fpu);
+    if (status == AMP_OK) errno = c.error;
+    AMPI_CANCEL(c.cancel, NULL);
+}
+static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3564,12 +3628,13 @@ struct amp_ctx {
     amp_scaler *scalers;
     amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    uint32_t in_use;     /* atomic, as the next three: 1: a verb is running */
+    const void *thread;  /* whose, while a verb runs; NULL: none */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
     const char *verb;    /* that runs: its name up to the colon; NULL: none */
     const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
-    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    ampi_caller caller;  /* while a verb runs */
     char error[320];
 };
 
@@ -3601,29 +3666,39 @@ static void ampi_give(amp_ctx *ctx) {
     const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
-        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+        if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
+    AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
 }
 
 /* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
    must not stay if that fails. */
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
-    return ctx->b->leave ? ctx->b->leave(ctx, status) : status;
+    return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
-    ctx->fpu = ampi_fpu_enter();
+    AMPI_WRITE(&ctx->thread, ampi_this_thread());
+    ctx->caller = ampi_caller_enter();
     ctx->verb = verb;
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
     ctx->verb = NULL;
-    ampi_fpu_leave(ctx->fpu);
     ampi_give(ctx);
+    ampi_caller_leave(caller, status);
     return status;
+}
+/* Ends the verb in which this thread still has the context: an exception or a longjmp has left it. */
+static void ampi_end_left(amp_ctx *ctx) {
+    if (!ctx || AMPI_READ(&ctx->thread) != ampi_this_thread()) return;
+    ctx->inside = NULL;
+    amp_log_event(ctx, AMP_LOG_WARNING, "this call never returned: what it was making is lost");
+    (void)amp_verb_end(ctx, AMP_OK);
 }
 /* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
 #define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
@@ -3637,11 +3712,16 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
         ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
     } while (0)
+#define AMPI_DESTROY(ctx, name, arguments) \
+    do { \
+        ampi_end_left(ctx); \
+        AMPI_VOID_VERB(ctx, name, arguments); \
+    } while (0)
 
 /* ---- sentences ---- */
 
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 0)))
+__attribute__((__format__(__printf__, 3, 0)))
 #endif
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
@@ -3661,7 +3741,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
-    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
@@ -3673,7 +3753,7 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     va_start(va, format);
     ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
-    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
+    (ctx->log.fn)(level, AMP_OK, text, ctx->log.user);
 }
 
 /* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
@@ -3760,7 +3840,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -3775,17 +3856,20 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
-    ctx->b->destroy(ctx);
+    (ctx->b->destroy)(ctx);
     host = ctx->host;
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -3812,10 +3896,10 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
     if (blocks) ctx->blocks = blocks;
     AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
+    AMPI_TRY((ctx->b->alloc)(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
-        ctx->b->release(ctx, p, bytes);
+        (ctx->b->release)(ctx, p, bytes);
         return st;
     }
     if (row == ctx->n_rows) {
@@ -3842,7 +3926,7 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
-            ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
+            (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
             ctx->rows[0].bytes -= ctx->blocks[i].bytes;
             ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
             memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
@@ -3867,8 +3951,8 @@ AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, c
 static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->copy(ctx, dst, src, bytes);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->copy)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
@@ -3876,7 +3960,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    return ctx->b->copy_async(ctx, dst, src, bytes);
+    return (ctx->b->copy_async)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
@@ -3884,12 +3968,12 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
-    return ctx->b->zero(ctx, dst, bytes);
+    return (ctx->b->zero)(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->sync(ctx);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->sync)(ctx);
 }
 AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 
@@ -3998,7 +4082,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
         "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
     AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
-    return ctx->b->cast(ctx, dst, src, count, opt);
+    return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
@@ -4036,8 +4120,8 @@ static amp_status ampi_do_all_finite(
     AMPI_CHECK(report, "report is NULL");
     AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
@@ -4050,8 +4134,8 @@ static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, cons
     AMPI_CHECK(out, "out is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->histogram)(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
 }
@@ -4132,9 +4216,11 @@ static float ampi_inverse(float scale) { /* volatile: computed inside the verb, 
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;  /* our copy; d.name is not used after amp_params_add */
-    float *init; /* our copy of d.init, until commit */
-    int unused;  /* 1: amp_params_use has left it out */
+    char *name;           /* our copy; d.name is not used after amp_params_add */
+    float *init;          /* our copy of d.init, until commit */
+    int unused;           /* 1: amp_params_use has left it out */
+    uint32_t hash;        /* of the name */
+    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
 } ampi_param;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
@@ -4267,12 +4353,33 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
+    uint32_t h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+static void ampi_param_link(amp_params *p, size_t i) {
+    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
+    p->params[i].next = *first;
+    *first = (uint32_t)i + 1;
+}
+static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
     size_t i;
-    if (!p) return 0;
-    for (i = 0; name && i < p->n; i++)
-        if (strcmp(p->params[i].name, name) == 0) return i;
+    for (i = 0; i < p->n; i++)
+        p->params[i].first = 0;
+    for (i = 0; i < p->n; i++)
+        ampi_param_link(p, i);
+}
+static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
+    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
+    for (; i; i = p->params[i - 1].next)
+        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
     return p->n;
+}
+AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+    return p && name ? ampi_param_find(p, name, ampi_name_hash(name)) : amp_params_count(p);
 }
 
 /* count, rows and cols from what is given of them */
@@ -4339,11 +4446,22 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* copies of what the caller may change from now on, and a place in the list */
+/* a place in the list */
+static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
+    size_t cap = p->cap;
+    ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
+    if (p->cap != cap) ampi_params_link(p);
+    q->first = list[p->n].first;
+    list[p->n] = *q;
+    ampi_param_link(p, p->n++);
+    return AMP_OK;
+}
+/* copies of what the caller may change from now on */
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -4352,10 +4470,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
-    if (!list) return AMP_ERR_NO_MEMORY;
-    p->params = list;
-    return AMP_OK;
+    return ampi_param_append(p, q);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -4370,7 +4485,8 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    q.hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
@@ -4380,7 +4496,6 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
-    p->params[p->n++] = q;
     return AMP_OK;
 }
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
@@ -4396,7 +4511,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) (p->ctx->b->mirror_destroy)(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_drop(p->ctx, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -4414,7 +4529,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4532,16 +4647,16 @@ static amp_status ampi_block_write(
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
-    return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+    AMPI_TRY((ctx->b->copy)(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
+    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
 
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
     size_t i;
-    AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
-    if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    AMPI_TRY((ctx->b->copy)(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
     for (i = 0; i < n; i++)
@@ -4553,8 +4668,8 @@ static amp_status ampi_block_read(
 static amp_status ampi_move_staged(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, float *dst, const float *src) {
     size_t from, n, count = (size_t)e->count;
-    if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
-    if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
+    if (e->master && src) return (ctx->b->copy)(ctx, e->master, src, 4 * count);
+    if (e->master) return (ctx->b->copy)(ctx, dst, e->master, 4 * count);
     for (from = 0; from < count; from += n) {
         n = count - from < b->weights ? count - from : b->weights;
         if (src)
@@ -4575,7 +4690,7 @@ static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, floa
 
 static amp_status ampi_cast_entry(amp_ctx *ctx, amp_array dst, amp_array src) { /* to nearest */
     amp_cast_desc c = AMP_ZERO;
-    return ctx->b->cast(ctx, dst, src, src.count, &c);
+    return (ctx->b->cast)(ctx, dst, src, src.count, &c);
 }
 static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* where masters give it */
     return e->master && e->model ? ampi_cast_entry(ctx, ampi_entry_model(e), ampi_entry_master(e)) : AMP_OK;
@@ -4620,7 +4735,7 @@ static amp_status ampi_commit_arenas(amp_params *p) {
         l.base[k] = (char *)p->arena[k];
     }
     for (k = 0; k < AMPI_ARENAS; k++)
-        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], (size_t)l.bytes[k]));
+        if (p->arena[k]) AMPI_TRY((ctx->b->zero)(ctx, p->arena[k], (size_t)l.bytes[k]));
     ampi_place_set(&l, p);
     return AMP_OK;
 }
@@ -4647,7 +4762,7 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     amp_status st;
     AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    st = (ctx->b->copy)(ctx, p->table.chunks, chunks, n * sizeof *chunks);
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
@@ -4655,7 +4770,7 @@ static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -4693,13 +4808,13 @@ static amp_status ampi_commit_weights(amp_params *p) {
 
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_commit_entries(p));
-    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
-    return ampi_settle(ctx, ctx->b->sync(ctx));
+    return ampi_settle(ctx, (ctx->b->sync)(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
@@ -4766,7 +4881,7 @@ static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, 
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_CHECK(host, "the host array is NULL");
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     amp_ctx *ctx = p->ctx;
@@ -4806,7 +4921,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        if (e->low) AMPI_TRY(ctx->b->zero(ctx, e->low, (size_t)e->count * 2u));
+        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * 2u));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
@@ -4855,15 +4970,15 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
-        AMPI_TRY(ctx->b->zero(
+        AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_step_record *r) {
-    if (!ctx->b->set_record) return ctx->b->copy(ctx, p->record, r, sizeof *r);
-    return ctx->b->set_record(ctx, p->record, p->mirror, r);
+    if (!ctx->b->set_record) return (ctx->b->copy)(ctx, p->record, r, sizeof *r);
+    return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
@@ -4875,7 +4990,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     n = ampi_chunks_in_use(p, used, NULL, &elements);
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -4889,7 +5004,7 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_step_record r = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -4977,11 +5092,11 @@ static amp_status ampi_do_scaler_create(
     }
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
+    if (st == AMP_OK) st = ampi_settle(ctx, (ctx->b->copy)(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
         (void)ampi_do_free(ctx, mem);
         ampi_host_drop(ctx, s, sizeof *s);
@@ -5010,7 +5125,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -5020,7 +5135,7 @@ static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s 
     return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
-    return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
+    return (s->ctx->b->copy)(s->ctx, s->state, in, sizeof *in);
 }
 
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
@@ -5198,9 +5313,9 @@ static amp_status ampi_do_unscale(
     AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
-    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
+    if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
-        AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
+        AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
     } else
         for (i = 0; dst && i < n; i++) {
@@ -5221,7 +5336,7 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     if (!ampi_is_on(s)) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
-    AMPI_TRY(ctx->b->next_scale(ctx, s->state));
+    AMPI_TRY((ctx->b->next_scale)(ctx, s->state));
     ampi_next_iteration(s);
     return AMP_OK;
 }
@@ -5556,11 +5671,11 @@ static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step
 }
 static amp_status ampi_run_inspection(
     amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
-    if (!job->summed) return ctx->b->conclude(ctx, job);
-    if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
-    AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
+    if (!job->summed) return (ctx->b->conclude)(ctx, job);
+    if (!d->reduce_totals_fn) return (ctx->b->inspect)(ctx, job);
+    AMPI_TRY((ctx->b->sum_gradients)(ctx, &job->sum));
     AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, call));
-    return ctx->b->conclude(ctx, job);
+    return (ctx->b->conclude)(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
     const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
@@ -5575,14 +5690,14 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.accum = takes == AMPI_SUMS;
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
-    return ctx->b->update(ctx, &job);
+    return (ctx->b->update)(ctx, &job);
 }
 /* The counts of a step begin at 0, also if it is skipped; those of one that does not count stay. */
 static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_desc *d) {
     p->count = d->count_lost;
     if (!p->count) return AMP_OK;
     p->drawn = d->stochastic != 0;
-    return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
+    return (ctx->b->zero)(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
 static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call *call) {
@@ -5658,7 +5773,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     job.with_rates = with_rates != 0;
     job.accum = rule->takes == AMPI_SUMS;
     job.count = p->count;
-    AMPI_TRY(ctx->b->apply(ctx, &job));
+    AMPI_TRY((ctx->b->apply)(ctx, &job));
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
@@ -5677,10 +5792,10 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
-    AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
+    AMPI_TRY(job.summed ? (ctx->b->inspect)(ctx, &job) : (ctx->b->conclude)(ctx, &job));
     add.table = p->table;
     add.record = p->record;
-    AMPI_TRY(ctx->b->add(ctx, &add));
+    AMPI_TRY((ctx->b->add)(ctx, &add));
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s)) s->checked = 1;
     return AMP_OK;
@@ -5714,7 +5829,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
-    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    AMPI_TRY((ctx->b->inspect)(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
     s->checked = 1;
     return AMP_OK;
@@ -5727,16 +5842,16 @@ AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
 static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, float max_norm) {
     amp_inspect_job job = ampi_inspect_of(p, s, ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes, AMP_FOR_NORM);
     job.clip_norm = max_norm;
-    return ctx->b->inspect(ctx, &job);
+    return (ctx->b->inspect)(ctx, &job);
 }
 static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_CHECK(norm, "norm is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
-    AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
     return AMP_OK;
 }
@@ -5761,7 +5876,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
         AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
         job.record = p->probe;
     }
-    return ctx->b->clip(ctx, &job);
+    return (ctx->b->clip)(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
@@ -5770,8 +5885,8 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(out, "out is NULL");
-    if (!ctx->b->poll) return ctx->b->copy(ctx, out, p->record, sizeof *out);
-    return ctx->b->poll(ctx, p->record, p->mirror, out);
+    if (!ctx->b->poll) return (ctx->b->copy)(ctx, out, p->record, sizeof *out);
+    return (ctx->b->poll)(ctx, p->record, p->mirror, out);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
@@ -5847,8 +5962,8 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     const amp_array grad = ampi_entry_grad(e);
     amp_update_count c;
     row->name = p->params[i].name;
-    if (!p->params[i].unused) AMPI_TRY(ctx->b->histogram(ctx, &grad, 1, &row->values));
-    AMPI_TRY(ctx->b->copy(ctx, &c, &p->table.counts[i], sizeof c));
+    if (!p->params[i].unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
+    AMPI_TRY((ctx->b->copy)(ctx, &c, &p->table.counts[i], sizeof c));
     row->updates = c.updates;
     row->lost = c.lost;
     row->ratio = ampi_float(c.ratio);
@@ -5859,7 +5974,7 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
 }
 static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
     row->name = name ? name : "array";
-    if (a.data) AMPI_TRY(ctx->b->histogram(ctx, &a, 1, &row->values));
+    if (a.data) AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &row->values));
     ampi_report_values(row);
     if (!ampi_advise_not_finite(row)) (void)ampi_advise_small(row, a.dtype, 0);
     return AMP_OK;
@@ -5903,7 +6018,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
     AMPI_TRY(ampi_check_list(ctx, arrays, n));
     AMPI_CHECK(!n || names, "names is NULL");
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
     return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
@@ -5918,7 +6033,7 @@ typedef struct ampi_text {
     size_t bytes, length;
 } ampi_text;
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #endif
 static void ampi_add_text(ampi_text *t, const char *format, ...) {
     size_t room = t->length < t->bytes ? t->bytes - t->length : 0;
@@ -6515,7 +6630,7 @@ static void ampi_scope_pop(amp_ctx *ctx, ampi_mark mark) {
     s->high = mark.arenas == s->arenas ? mark.high : s->bytes;
     s->temps = mark.temps;
 }
-static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
+static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? (ctx->b->capture_id)(ctx) : 0; }
 
 /* Cached casts of a set (NULL: any), of an array (NULL: any) are stale. */
 static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
@@ -6603,10 +6718,10 @@ static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
         "the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes));
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
     if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
-    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    if (s->outgrown.n) AMPI_TRY((ctx->b->sync)(ctx));
     ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
@@ -6866,7 +6981,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
         out->data = to;
     }
     if (plan) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
+    AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     ctx->scope->info.casts++;
     return AMP_OK;
@@ -6960,8 +7075,8 @@ static amp_status ampi_fp8_fill(amp_fp8 *f) {
     AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
-    st = ctx->b->zero(ctx, f->states, f->words * 4);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
+    st = (ctx->b->zero)(ctx, f->states, f->words * 4);
+    if (st == AMP_OK) st = (ctx->b->copy)(ctx, f->states, s, bytes);
     ampi_host_drop(ctx, s, bytes);
     return ampi_settle(ctx, st);
 }
@@ -6988,7 +7103,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     f = (amp_fp8 *)ampi_host_new(ctx, sizeof *f);
     AMPI_MEMORY(f);
     f->ctx = ctx;
@@ -7015,7 +7130,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -7096,7 +7211,7 @@ static amp_status ampi_do_quantize(
     j.cols = cols;
     j.keep = keep != 0;
     AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
-    return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
+    return n ? (ctx->b->quantize)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
@@ -7296,7 +7411,7 @@ static void ampi_without_product(amp_gemm_job *j) {
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
     if (goal->kind != AMPI_RUN || !j->dbias.data || !j->n) return AMP_OK;
-    return ctx->b->zero(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
+    return (ctx->b->zero)(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
@@ -7307,10 +7422,10 @@ static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spa
     AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
-    case AMPI_RUN: return ctx->b->gemm(ctx, j);
-    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, j) : AMP_OK;
+    case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? (ctx->b->gemm_tune)(ctx, j) : AMP_OK;
     case AMPI_EXPLAIN:
-    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, j);
+    case AMPI_CHECK: return (ctx->b->gemm_explain)(ctx, goal->text, goal->bytes, j);
     }
     return AMP_OK;
 }
@@ -7428,10 +7543,10 @@ AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, cons
 typedef struct ampi_factor {
     amp_array array;
     const float *scale;  /* of its FP8 elements, or NULL */
-    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix, which is [out, in] for w */
 } ampi_factor;
-static ampi_factor ampi_plain_factor(amp_array array) {
-    ampi_factor f = {array, NULL, 0};
+static ampi_factor ampi_plain_factor(amp_array array, uint32_t transposed) {
+    ampi_factor f = {array, NULL, transposed};
     return f;
 }
 
@@ -7481,6 +7596,7 @@ static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, cons
     AMPI_CHECK(l->in && l->out, "%s is 0", l->in ? "out" : "in");
     memset(out, 0, sizeof *out);
     out->l = *l;
+    out->l.w_in_out = l->w_in_out != 0;
     out->goal = goal;
     out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
     out->nw = ampi_span(1, 0, l->out, l->in, l->in);
@@ -7589,32 +7705,39 @@ static amp_quantize_job ampi_fp8_cast(
     j.cols = cols;
     return j;
 }
+/* That of w: from the order in which it is stored to the one in which products read it. */
+static amp_quantize_job ampi_fp8_cast_w(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    const size_t rows = l->w_in_out ? l->in : l->out;
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, rows, l->in + l->out - rows);
+    if (l->w_in_out == layer->w.transposed)
+        w.dst = layer->w.array;
+    else
+        w.dst_t = layer->w.array;
+    return w;
+}
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     if (!layer->ny) return AMP_OK;
     x.dst = layer->x.array;
-    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
-    AMPI_TRY(ctx->b->quantize(ctx, &x));
-    return ctx->b->quantize(ctx, &w);
+    AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    return (ctx->b->quantize)(ctx, &w);
 }
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
     x.dst_t = layer->x.array;
-    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
     if (l->dx.data) dy.dst = layer->dy.array;
     if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
-    if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
-    if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
-    return ctx->b->quantize(ctx, &dy);
+    if (l->dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    if (l->dx.data) AMPI_TRY((ctx->b->quantize)(ctx, &w));
+    return (ctx->b->quantize)(ctx, &dy);
 }
 
 /* The dtype of an automatic y, whose product reads its operands in `used`. */
@@ -7624,6 +7747,12 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
     return c == AMP_CLASS_F32_OUT ? AMP_F32 : used;
 }
 
+/* Does the scope cast what backward, which may run outside of it, would read as it is? */
+static int ampi_scope_casts(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (l->pin != AMP_AUTO) return 0;
+    return ampi_needs_cast(l->x, layer->nx, layer->want) || ampi_needs_cast(l->w, layer->nw, layer->want);
+}
 /* Forward's dtypes, from the layer before, the scope and pin. */
 static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
@@ -7639,7 +7768,13 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_preci
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
-    if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
+    if (!ampi_wants_fp8(ctx, l, c)) {
+        AMPI_CHECK(l->record || !(l->dx.data || l->dw.data) || !ampi_scope_casts(layer),
+            "the scope has x and w read as %s, but record is NULL, so backward, for dx or dw, would read them as they "
+            "are: point .record to an amp_precision beside the layer",
+            amp_dtype_name(layer->want));
+        return AMP_OK;
+    }
     AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
     return ampi_fp8_factors(ctx, layer, 0);
@@ -7658,7 +7793,8 @@ static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, 
 static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = layer->w = ampi_plain_factor(l->x);
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
     AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
     AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
@@ -7786,9 +7922,9 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
 static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = ampi_plain_factor(l->x);
-    layer->w = ampi_plain_factor(l->w);
-    layer->dy = ampi_plain_factor(l->dy);
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
+    layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
         if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
         if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
@@ -7816,7 +7952,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
-        return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
+        return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
     j.saved = ampi_saved(l);
@@ -7825,24 +7961,27 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
+    AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
-/* dW[out,in] = dY^T[out,rows] X[rows,in] */
+/* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
 static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
-    g.m = l->out;
-    g.n = l->in;
+    if (l->w_in_out)
+        ampi_put_factors(&g, layer->x, 1, layer->dy_by_rows, 0);
+    else
+        ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
+    g.m = l->w_in_out ? l->in : l->out;
+    g.n = l->w_in_out ? l->out : l->in;
     g.k = l->rows;
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
@@ -7874,7 +8013,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.cols = l->in;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -8050,9 +8189,9 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
         j.padding = j.ld - j.classes;
     }
     AMPI_TRY(ampi_check_logits(ctx, &j));
-    if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
+    if (j.rows == 0) return j.loss ? (ctx->b->zero)(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(xent);
-    return ctx->b->xent(ctx, &j);
+    return (ctx->b->xent)(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
@@ -8170,7 +8309,7 @@ static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
-    return ctx->b->dropout(ctx, &j);
+    return (ctx->b->dropout)(ctx, &j);
 }
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
 
@@ -8254,16 +8393,6 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if defined(__cplusplus) && defined(__THROW)
-#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
-#    else
-#      define AMPI_NO_THROW
-#    endif
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *) AMPI_NO_THROW;
-extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
-extern int fchmod(int, mode_t) AMPI_NO_THROW;
-extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
 static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
     size_t n = ampi_base_of(path);
@@ -8573,7 +8702,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
     s.n_fixed = 8;
     s.n_fields = 24;
     ampi_put_fields(s.fields, p->n, (uint64_t)p->desc.moments, 0, 0); /* then steps and skipped */
-    AMPI_TRY(visit(f, &s));
+    AMPI_TRY((visit)(f, &s));
     s.kind = AMPI_SECTION_ARRAY;
     for (i = 0; i < p->n; i++)
         for (which = 0; which < AMPI_SAVED; which++) {
@@ -8589,7 +8718,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
             memcpy(s.fields + 24, p->params[i].name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
-            AMPI_TRY(visit(f, &s));
+            AMPI_TRY((visit)(f, &s));
         }
     return AMP_OK;
 }
@@ -8617,7 +8746,7 @@ static amp_status ampi_walk_fp8(ampi_file *f, const amp_state_desc *st, ampi_vis
         s.elements.ptr = p->states;
         s.elements.count = p->words;
         s.elements.size = 4;
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     return AMP_OK;
 }
@@ -8632,7 +8761,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     for (i = 0; i < st->n_scalers; i++) {
         s.index = i;
         s.scaler = st->scalers[i];
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     AMPI_TRY(ampi_walk_fp8(f, st, visit));
     if (st->user_bytes == 0) return AMP_OK;
@@ -8642,7 +8771,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     s.elements.count = st->user_bytes;
     s.elements.size = 1;
     s.elements.host = 1;
-    return visit(f, &s);
+    return (visit)(f, &s);
 }
 
 static uint64_t ampi_section_tag(const ampi_section *s) {
@@ -8673,7 +8802,7 @@ static amp_status ampi_values_save(ampi_file *f, ampi_section *s) {
     amp_scaler_state t;
     amp_step_record r;
     if (s->kind == AMPI_SECTION_SET) {
-        AMPI_TRY(f->ctx->b->copy(f->ctx, &r, s->p->record, sizeof r));
+        AMPI_TRY((f->ctx->b->copy)(f->ctx, &r, s->p->record, sizeof r));
         ampi_put(s->fields + 8, r.steps, 8);
         ampi_put(s->fields + 16, r.skipped, 8);
     }
@@ -8700,7 +8829,7 @@ static int ampi_is_sealed(ampi_file *f) {
     return held == 8 && ampi_word(b) == ampi_xxh_end(&h);
 }
 #  if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     amp_ctx *ctx = f->ctx;
@@ -8777,7 +8906,7 @@ static amp_status ampi_visit_write(ampi_file *f, ampi_section *s) {
         if (a->host)
             memcpy(f->buffer, from, n);
         else
-            AMPI_TRY(f->ctx->b->copy(f->ctx, f->buffer, from, n));
+            AMPI_TRY((f->ctx->b->copy)(f->ctx, f->buffer, from, n));
         ampi_little_endian(f->buffer, n / a->size, a->size);
         AMPI_TRY(ampi_emit(f, f->buffer, n));
     }
@@ -8911,7 +9040,7 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
     memcpy(s->fields, at + 1, s->n_fields);
     at += 1 + s->n_fields;
     if (a->host) memcpy(a->ptr, at, bytes);
-    if (!a->host && bytes) AMPI_TRY(f->ctx->b->copy(f->ctx, a->ptr, at, bytes));
+    if (!a->host && bytes) AMPI_TRY((f->ctx->b->copy)(f->ctx, a->ptr, at, bytes));
     return ampi_values_apply(f, s);
 }
 
@@ -8969,7 +9098,7 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
     for (i = 0; i < st->n_fp8; i++)
         AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
             AMPI_ULL(i));
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
@@ -9306,7 +9435,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
-#  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
+#  define AMPI_LINES       __attribute__((__aligned__(64))) /* no vector lies in two lines of the cache */
 #else
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
@@ -9394,7 +9523,7 @@ typedef struct ampi_kernels {
 } ampi_kernels;
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
 #else
 #  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
 #endif
@@ -9570,7 +9699,7 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 
 /* ---- avx2, with F16C.   tests: as sse2's ---- */
 #ifdef AMPI_X86
-#  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
+#  define AMPI_AVX2     __attribute__((__target__("avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx2_##name
 #  define AMPI_TARGET   AMPI_AVX2
 #  define AMPI_WIDTH    8u
@@ -9636,7 +9765,7 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #    pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
 #    pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  endif
-#  define AMPI_AVX512   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#  define AMPI_AVX512   __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx512_##name
 #  define AMPI_TARGET   AMPI_AVX512
 #  define AMPI_WIDTH    16u
@@ -9715,7 +9844,7 @@ AMPI_OP __m256i ampi_avx512_to_halves(__m512i x) { /* the plain form, as a macro
    unsigned) is done again with integers. */
 #  if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
 #    define AMPI_HAS_BF16
-#    define AMPI_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+#    define AMPI_AVX512_BF16 __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
 AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512i x) {
     return _mm512_min_epu32(least, _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)));
 }
@@ -9952,10 +10081,36 @@ static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock he
     while (c->next < c->total) {
         size_t task = c->next++;
         ampi_unlock(c);
-        c->fn(c->arg, task, w);
+        (c->fn)(c->arg, task, w);
         ampi_lock(c);
     }
 }
+/* Signals are for the program's threads: a worker takes only those that a fault of its own raises. */
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    if defined(SIG_SETMASK) /* hidden under -std=c99, too */
+#      define AMPI_SETMASK SIG_SETMASK
+#    elif defined(__mips__) || defined(__alpha__)
+#      define AMPI_SETMASK 3
+#    else
+#      define AMPI_SETMASK 2 /* Linux, but for those two */
+#    endif
+typedef sigset_t ampi_signals;
+static ampi_signals ampi_signals_block(void) {
+    static const int faults[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    ampi_signals all, old;
+    int i;
+    (void)(sigfillset)(&all);
+    for (i = 0; i < 5; i++)
+        (void)(sigdelset)(&all, faults[i]);
+    (void)pthread_sigmask(AMPI_SETMASK, &all, &old);
+    return old;
+}
+static void ampi_signals_restore(ampi_signals old) { (void)pthread_sigmask(AMPI_SETMASK, &old, NULL); }
+#  else
+typedef int ampi_signals;
+static ampi_signals ampi_signals_block(void) { return 0; }
+static void ampi_signals_restore(ampi_signals old) { (void)old; }
+#  endif
 static void *ampi_worker(void *arg) {
     ampi_cpu *c = (ampi_cpu *)arg;
     ampi_workspace *w;
@@ -9981,7 +10136,7 @@ static void ampi_parallel(
     size_t i;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
-            fn(arg, i, c->work);
+            (fn)(arg, i, c->work);
         return;
     }
     ampi_lock(c);
@@ -10015,6 +10170,7 @@ static void ampi_pool_stop(ampi_cpu *c) {
 }
 /* A worker for each room but the first, or as many as the system gives. */
 static void ampi_pool_start(ampi_cpu *c) {
+    ampi_signals old;
     if (c->rooms == 1 || pthread_mutex_init(&c->lock, NULL) != 0) return;
     if (pthread_cond_init(&c->start, NULL) != 0) {
         (void)pthread_mutex_destroy(&c->lock);
@@ -10026,10 +10182,12 @@ static void ampi_pool_start(ampi_cpu *c) {
         return;
     }
     c->process = ampi_this_process();
+    old = ampi_signals_block();         /* workers begin with the mask of who starts them */
     (void)pthread_mutex_lock(&c->lock); /* workers read how many they are when they are told to go */
     while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
         c->workers++;
     (void)pthread_mutex_unlock(&c->lock);
+    ampi_signals_restore(old);
     c->threads = c->workers + 1;
     if (c->workers == 0) ampi_pool_end(c);
 }
@@ -10043,7 +10201,7 @@ static void ampi_parallel(
     size_t i;
     (void)work;
     for (i = 0; i < tasks; i++)
-        fn(arg, i, c->work);
+        (fn)(arg, i, c->work);
 }
 #endif
 
@@ -10157,8 +10315,8 @@ static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, cons
     size_t i, m;
     for (i = 0; i < n; i += m) {
         m = ampi_random_run(at + i, n - i);
-        k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
-            k->random(buf, m, seed, stream, at + i), saturate);
+        (k->round)((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
+            (k->random)(buf, m, seed, stream, at + i), saturate);
     }
 }
 typedef struct ampi_cast_job {
@@ -10195,7 +10353,7 @@ static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t co
         else if (stochastic)
             ampi_round_block(k, to, t, f, n, j->d->seed, j->d->stream, j->d->offset + i, (int)j->d->saturate);
         else
-            k->round(to, t, f, n, NULL, (int)j->d->saturate);
+            (k->round)(to, t, f, n, NULL, (int)j->d->saturate);
     }
 }
 /* Around the caches: a buffer is filled and then written line by line, while the source of the next buffer is
@@ -10216,10 +10374,10 @@ static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) {
                 next = i + round;
             for (page = 0; page < pages; page++)
                 ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
-            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
+            (j->k->stream)(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
         }
     }
-    j->k->fence();
+    (j->k->fence)();
     return i;
 }
 static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
@@ -10322,10 +10480,10 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     size_t size = amp_dtype_size(a.dtype), i, n;
-    if (!k->is_bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
+    if (!(k->is_bad)(a.data, a.count * size, a.dtype)) return; /* nearly always */
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
-        if (!k->is_bad(ampi_at(a, i), n * size, a.dtype)) continue;
+        if (!(k->is_bad)(ampi_at(a, i), n * size, a.dtype)) continue;
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
@@ -10349,7 +10507,7 @@ static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, 
         n = ampi_least(AMPI_BLOCK, a.count - i);
         if (in_place) u = (float *)a.data + i;
         from = ampi_floats(k, a, i, n, own);
-        if (k->scale(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
+        if ((k->scale)(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
         if (in_place) continue;
         k->narrow[dst.dtype](ampi_at(dst, i), u, n);
         if (may_lose) ampi_count_lost(f, dst, i, u, n);
@@ -10408,7 +10566,7 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
         pad = (64 - n % 64) % 64; /* zeros, taken off again */
         j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
         memset(u + n, 0, pad * sizeof *u);
-        j->c->k->count(exponent, u, n + pad, found);
+        (j->c->k->count)(exponent, u, n + pad, found);
         for (e = 0; e < n + pad; e += 8)
             for (b = 0; b < 8; b++)
                 bins[b][exponent[e + b]]++;
@@ -10529,10 +10687,10 @@ static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_
         m = ampi_least(AMPI_BLOCK, n);
         u = ampi_floats(k, j->src, i, m, own);
         if (!q->write) {
-            amax = k->amax(u, m, amax);
+            amax = (k->amax)(u, m, amax);
             continue;
         }
-        amax = k->fit_to(fitted, u, m, q->by, q->limit, amax);
+        amax = (k->fit_to)(fitted, u, m, q->by, q->limit, amax);
         k->narrow[t](to, fitted, m);
         to += m;
     }
@@ -10649,12 +10807,12 @@ static double ampi_part_squares(const ampi_kernels *k, amp_array g, size_t count
         g = amp_arr(own, AMP_F32);
         from = (const char *)own;
     }
-    sum = k->squares(from, g.dtype, count, inv);
+    sum = (k->squares)(from, g.dtype, count, inv);
     by = amp_squares_by(sum);
     if (ampi_bits(by) == 0x3f800000u) return amp_widen(sum);
     if (ampi_all_zero(from, count * amp_dtype_size(g.dtype))) return 0.0;
-    (void)k->scale(own, ampi_floats(k, g, 0, count, own), count, inv);
-    return amp_squares_sum(k->squares((const char *)own, AMP_F32, count, by), by);
+    (void)(k->scale)(own, ampi_floats(k, g, 0, count, own), count, inv);
+    return amp_squares_sum((k->squares)((const char *)own, AMP_F32, count, by), by);
 }
 static double ampi_chunk_squares(const ampi_kernels *k, ampi_workspace *w, amp_array g, size_t count, float inv) {
     size_t i, parts = 0;
@@ -10683,7 +10841,7 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, count - i);
         u = ampi_floats(k, g, i, n, own);
         if (ampi_bits(j->inv) != 0x3f800000u) {
-            (void)k->scale(own, u, n, j->inv);
+            (void)(k->scale)(own, u, n, j->inv);
             u = own;
         }
         if (bad) ampi_count_faults(&out->faults, g, i, u, n);
@@ -10790,7 +10948,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
         b->k->narrow[p->model_dtype](to, w, b->n);
-    if (!b->k->is_bad(to, b->n * 2, p->model_dtype)) return 0;
+    if (!(b->k->is_bad)(to, b->n * 2, p->model_dtype)) return 0;
     for (e = 0; e < b->n; e++)
         overflow |= amp_copy_overflow(ampi_load_pattern(to, p->model_dtype, e), w[e], p->model_dtype);
     return overflow;
@@ -10823,7 +10981,7 @@ static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    b->k->count_unchanged(t, model, low, b->n);
+    (b->k->count_unchanged)(t, model, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -10908,9 +11066,9 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
         if (tally) ampi_tally_before(tally, &b);
         w = ampi_load_weights(&b, own);
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
-        (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
-        b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
-        if (tally) b.k->count_sizes(tally, w, job->u + b.i, b.n, c.lr);
+        (void)(b.k->scale)(w, w, b.n, c.decay); /* = amp_apply_one */
+        (b.k->axpy)(w, job->u + b.i, b.n, amp_negative(c.lr));
+        if (tally) (b.k->count_sizes)(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }
@@ -10939,7 +11097,7 @@ static void ampi_cpu_add_task(void *arg, size_t task, ampi_workspace *w) {
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->axpy(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
+        (j->c->k->axpy)(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
     }
 }
 static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
@@ -10962,7 +11120,7 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     c = amp_coef_of_clip(job);
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->prepare(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
+        (j->c->k->prepare)(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
         j->c->k->narrow[g.dtype](ampi_at(g, i), u, n);
     }
 }
@@ -11050,7 +11208,7 @@ static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel 
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                kn->pack4(t, width, row, depth, depth);
+                (kn->pack4)(t, width, row, depth, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -11087,17 +11245,17 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
-    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
+    if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
     if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        kn->axpy(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
     }
-    if (d->bias.data) kn->axpy(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
+    if (d->bias.data) (kn->axpy)(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
     if (d->backward) {
-        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
+        (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
         if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
-        if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
+        if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
@@ -11152,7 +11310,7 @@ static void ampi_multiply_panels(
             const float *a = w->a + r * kc, *b = w->b + c * kc;
             float *to = w->c + r * AMPI_LDC + c;
             if (fused)
-                kn->fused(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
+                (kn->fused)(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
             else
                 kn->tile[t](kc, a, b, to, first);
         }
@@ -11220,7 +11378,7 @@ static void ampi_few_dots(
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
             b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
             for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -11237,9 +11395,9 @@ static void ampi_few_sums(
             n = ampi_least(AMPI_BLOCK, cols - c);
             b = ampi_floats_fetching(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
             for (r = 0; r < j->rows; r++)
-                kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+                (kn->axpy)(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
         }
-    kn->axpy(w->c, sum, j->rows * j->cols, 1.0f);
+    (kn->axpy)(w->c, sum, j->rows * j->cols, 1.0f);
 }
 static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
@@ -11356,7 +11514,7 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
         j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
-        j->k->act_grad(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
+        (j->k->act_grad)(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
         j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
     }
 }
@@ -11364,7 +11522,7 @@ static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t
     float x[AMPI_NC];
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++)
-        j->k->axpy(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
     const ampi_act_work *j = (const ampi_act_work *)arg;
@@ -11451,7 +11609,7 @@ static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_w
     size_t i, n;
     for (i = 0; i < j->d->classes; i += n) {
         n = ampi_least(AMP_PART, j->d->classes - i);
-        ampi_sum_part(&s, j->c->k->sum(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
+        ampi_sum_part(&s, (j->c->k->sum)(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
     }
     return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
 }
@@ -11468,9 +11626,9 @@ static amp_xent_row ampi_xent_sums(const ampi_xent_work *j, size_t at, float *x,
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
         full = ampi_xent_logits(j, x, at + i, n);
-        *top = k->largest(x, n, AMP_XENT_LEAST);
-        k->exps(x, full, *top);
-        s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
+        *top = (k->largest)(x, n, AMP_XENT_LEAST);
+        (k->exps)(x, full, *top);
+        s.sum.part[s.sum.parts++] = amp_widen((k->sum)(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
     }
     r.max = s.max;
@@ -11484,8 +11642,8 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label
     size_t i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
-        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        if (d->classes > AMP_PART) (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
+        (k->softmax_shares)(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
@@ -11520,7 +11678,7 @@ static void ampi_xent_targets(
     else
         memset(q, 0, n * sizeof *q);
     if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
-    j->c->k->targets(q, w, n, r->keep, r->share);
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
 }
 /* A row with a target for each class. */
 static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
@@ -11535,18 +11693,18 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
         n = ampi_least(AMP_PART, d->classes - i);
         (void)ampi_xent_logits(j, x, at + i, n);
         ampi_xent_targets(j, row, label, i, n, &r, q);
-        ampi_sum_part(&sum, k->sum(q, n));
-        k->misses(x, q, n, r.max);
-        ampi_sum_part(&misses, k->sum(x, n));
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
     }
     all = amp_narrow(ampi_sum_end_of(&sum));
     amp_xent_row_end(&r, d, j->factor, all);
     if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
     for (i = 0; d->dlogits.data && i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        k->exps(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
         ampi_xent_targets(j, row, label, i, n, &r, q);
-        k->grad_each(x, q, n, r.by, r.factor);
+        (k->grad_each)(x, q, n, r.by, r.factor);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
@@ -11635,7 +11793,7 @@ static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
         n = ampi_least(AMP_PART, d->all - r);
         for (i = 0; i < n; i++)
             x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
-        ampi_sum_part(&sum, j->c->k->sum(x, n));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
     }
     return ampi_sum_end_of(&sum);
 }
@@ -11654,7 +11812,7 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
         ampi_sum sum = ampi_sum_begin(j.c->work);
         for (r = 0; r < d->all; r += n) {
             n = ampi_least(AMP_PART, d->all - r);
-            ampi_sum_part(&sum, j.c->k->sum(d->row_loss + r, n));
+            ampi_sum_part(&sum, (j.c->k->sum)(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
@@ -11682,8 +11840,8 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
         if (threshold >> 32) {
             memset(x, 0, n * sizeof *x); /* p = 1 */
         } else {
-            const uint32_t *words = j->k->random(buf, n, d->rng.seed, d->rng.stream, at);
-            j->k->drop(x, words, n, (uint32_t)threshold, factor);
+            const uint32_t *words = (j->k->random)(buf, n, d->rng.seed, d->rng.stream, at);
+            (j->k->drop)(x, words, n, (uint32_t)threshold, factor);
         }
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }
@@ -11759,7 +11917,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, full, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
     return st;
 }
 
@@ -11797,6 +11955,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -11829,6 +11988,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
@@ -11838,6 +11998,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#pragma pack(pop)
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 
@@ -11912,12 +12073,12 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 /* ---- operations that all paths of vectors spell alike: by the vectors that gcc and clang have in the language, where
    they give the same instructions whatever the flags; the others by name ---- */
 #if AMPI_PASS == AMPI_PASS_ALIKE
-typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS AMPI_F(words_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((aligned(1), may_alias));
-typedef uint32_t AMPI_F(u32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef int32_t AMPI_F(i32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef uint64_t AMPI_F(u64) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS AMPI_F(words_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((__aligned__(1), __may_alias__));
+typedef uint32_t AMPI_F(u32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef int32_t AMPI_F(i32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef uint64_t AMPI_F(u64) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
 #  define AMPI_U32 AMPI_F(u32)
 #  define AMPI_I32 AMPI_F(i32)
 #  define AMPI_U64 AMPI_F(u64)
@@ -12037,7 +12198,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
 /* F16, by instructions. They help FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
    times too small, its NaN apart. */
 #  ifdef AMPI_HAS_HALVES
-typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((__aligned__(1), __may_alias__));
 AMPI_INNER AMPI_WORDS AMPI_F(load_halves)(const void *p) { return AMPI_F(from_halves)(*(const AMPI_F(halves_at) *)p); }
 AMPI_INNER void AMPI_F(store_two_halves)(char *p, const char *s) {
     AMPI_F(halves) a = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s));
@@ -12053,7 +12214,7 @@ AMPI_INNER void AMPI_F(store_halves)(char *p, const char *s) {
 }
 #  endif
 #  ifdef AMPI_HAS_HALVES_OF_F8
-typedef uint16_t AMPI_F(u16) __attribute__((vector_size(2u * AMPI_WIDTH)));
+typedef uint16_t AMPI_F(u16) __attribute__((__vector_size__(2u * AMPI_WIDTH)));
 AMPI_INNER AMPI_WORDS AMPI_F(load_e5m2)(const void *p) {
     return AMPI_F(from_halves)((AMPI_F(halves))((AMPI_F(u16))AMPI_F(load_bytes)(p) << 8));
 }

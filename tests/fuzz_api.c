@@ -1151,6 +1151,7 @@ static void some_layer(amp_linear_desc *l, size_t rows, size_t in, size_t out, a
     if (fuzz_percent(50)) l->bias = some_array(some_dtype(), out);
     if (fuzz_percent(50)) l->dbias = some_array(some_dtype(), out);
     l->accumulate = seldom(30);
+    l->w_in_out = seldom(30);
     if (fuzz_percent(30)) l->flags = fuzz_below(64);
     if (fuzz_percent(50)) l->record = &w.record[fuzz_below(N_RECORDS)];
     if (fuzz_percent(20)) l->from = &w.record[fuzz_below(N_RECORDS)];

@@ -141,7 +141,7 @@ typedef enum amp_purpose {
     AMP_FOR_UNSCALE,    /* the gradients are written back unscaled: summed 1, fresh 1, sum.write 1, scaler given */
     AMP_FOR_ACCUMULATE, /* a micro-batch joins the window, or is dropped, or spoils it: summed is 1 when it is judged */
     AMP_FOR_STEP        /* a step is taken or skipped. With sum.accum the window is used up */
-} amp_purpose;
+} AMP_INT amp_purpose;
 
 /* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and
    scaler is given; then summed is 1, too. */
@@ -177,7 +177,7 @@ typedef struct amp_inspect_job {
     X(AMP_SGD,   AMP_UPDATE_SGD,  0, 0.999f) \
     X(AMP_LION,  AMP_UPDATE_LION, 1, 0.99f)
 #define AMP_X(kind, rule, moments) kind,
-typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_update_kind;
+typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } AMP_INT amp_update_kind;
 #undef AMP_X
 /* clang-format on */
 

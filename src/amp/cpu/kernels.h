@@ -6,7 +6,7 @@
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
-#  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
+#  define AMPI_LINES       __attribute__((__aligned__(64))) /* no vector lies in two lines of the cache */
 #else
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
@@ -94,7 +94,7 @@ typedef struct ampi_kernels {
 } ampi_kernels;
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
 #else
 #  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
 #endif

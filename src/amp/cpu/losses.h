@@ -53,7 +53,7 @@ static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_w
     size_t i, n;
     for (i = 0; i < j->d->classes; i += n) {
         n = ampi_least(AMP_PART, j->d->classes - i);
-        ampi_sum_part(&s, j->c->k->sum(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
+        ampi_sum_part(&s, (j->c->k->sum)(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
     }
     return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
 }
@@ -70,9 +70,9 @@ static amp_xent_row ampi_xent_sums(const ampi_xent_work *j, size_t at, float *x,
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
         full = ampi_xent_logits(j, x, at + i, n);
-        *top = k->largest(x, n, AMP_XENT_LEAST);
-        k->exps(x, full, *top);
-        s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
+        *top = (k->largest)(x, n, AMP_XENT_LEAST);
+        (k->exps)(x, full, *top);
+        s.sum.part[s.sum.parts++] = amp_widen((k->sum)(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
     }
     r.max = s.max;
@@ -86,8 +86,8 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label
     size_t i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
-        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        if (d->classes > AMP_PART) (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
+        (k->softmax_shares)(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
@@ -122,7 +122,7 @@ static void ampi_xent_targets(
     else
         memset(q, 0, n * sizeof *q);
     if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
-    j->c->k->targets(q, w, n, r->keep, r->share);
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
 }
 /* A row with a target for each class. */
 static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
@@ -137,18 +137,18 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
         n = ampi_least(AMP_PART, d->classes - i);
         (void)ampi_xent_logits(j, x, at + i, n);
         ampi_xent_targets(j, row, label, i, n, &r, q);
-        ampi_sum_part(&sum, k->sum(q, n));
-        k->misses(x, q, n, r.max);
-        ampi_sum_part(&misses, k->sum(x, n));
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
     }
     all = amp_narrow(ampi_sum_end_of(&sum));
     amp_xent_row_end(&r, d, j->factor, all);
     if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
     for (i = 0; d->dlogits.data && i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        k->exps(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
         ampi_xent_targets(j, row, label, i, n, &r, q);
-        k->grad_each(x, q, n, r.by, r.factor);
+        (k->grad_each)(x, q, n, r.by, r.factor);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
@@ -237,7 +237,7 @@ static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
         n = ampi_least(AMP_PART, d->all - r);
         for (i = 0; i < n; i++)
             x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
-        ampi_sum_part(&sum, j->c->k->sum(x, n));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
     }
     return ampi_sum_end_of(&sum);
 }
@@ -256,7 +256,7 @@ static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
         ampi_sum sum = ampi_sum_begin(j.c->work);
         for (r = 0; r < d->all; r += n) {
             n = ampi_least(AMP_PART, d->all - r);
-            ampi_sum_part(&sum, j.c->k->sum(d->row_loss + r, n));
+            ampi_sum_part(&sum, (j.c->k->sum)(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
@@ -284,8 +284,8 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
         if (threshold >> 32) {
             memset(x, 0, n * sizeof *x); /* p = 1 */
         } else {
-            const uint32_t *words = j->k->random(buf, n, d->rng.seed, d->rng.stream, at);
-            j->k->drop(x, words, n, (uint32_t)threshold, factor);
+            const uint32_t *words = (j->k->random)(buf, n, d->rng.seed, d->rng.stream, at);
+            (j->k->drop)(x, words, n, (uint32_t)threshold, factor);
         }
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }

@@ -96,9 +96,9 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
         j.padding = j.ld - j.classes;
     }
     AMPI_TRY(ampi_check_logits(ctx, &j));
-    if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
+    if (j.rows == 0) return j.loss ? (ctx->b->zero)(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(xent);
-    return ctx->b->xent(ctx, &j);
+    return (ctx->b->xent)(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));

@@ -7,7 +7,7 @@
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp_act; /* GELU: GPT-2's tanh form */
+typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } AMP_INT amp_act; /* GELU: GPT-2's form */
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -62,19 +62,22 @@ AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
     uint32_t _begin;
     amp_act act;
-    size_t rows, in, out;  /* batch, input features, output features; rows may be 0 */
-    amp_array x;           /* [rows, in] */
-    amp_array w;           /* [out, in], same dtype as x */
-    amp_array bias;        /* [out] or data NULL; any dtype */
-    amp_array y;           /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;         /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
-    amp_array dy;          /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
-    amp_array dx;          /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
-    amp_array dw;          /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
-    amp_array dbias;       /* [out] output = column sums of dy, or data NULL; any dtype */
-    uint32_t accumulate;   /* 1: dw and dbias are added to what is there */
-    uint32_t flags;        /* AMP_GEMM_* for its products, or 0 */
-    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
+    size_t rows, in, out; /* batch, input features, output features; rows may be 0 */
+    amp_array x;          /* [rows, in] */
+    amp_array w;          /* [out, in], same dtype as x */
+    amp_array bias;       /* [out] or data NULL; any dtype */
+    amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;      /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
+    uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
+    uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
+    uint32_t _pad;
+    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one,
+                              and a forward that a scope would cast is refused if dx or dw is given */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */

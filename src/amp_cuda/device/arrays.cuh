@@ -205,3 +205,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)

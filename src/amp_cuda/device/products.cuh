@@ -331,3 +331,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
+#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue)
