@@ -237,7 +237,8 @@ typedef enum amp_dtype {
     AMP_BF16,     /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
-    AMP_DTYPE_COUNT
+    AMP_DTYPE_COUNT,
+    AMP_F64 = 64 /* double: amp_cast, amp_all_finite and amp_dtype_size take it, and no others: cast it to AMP_F32 */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
@@ -377,9 +378,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the row to
-   float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
+   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
+   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
@@ -407,6 +408,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+   From AMP_F64 to AMP_F32 only to nearest.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
@@ -417,8 +419,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays. In lists a count is needed: 0 is an empty array, as {NULL} is. AMP_OK whatever
-   is found. Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, of doubles, too. In lists a count is needed: 0 is an empty array, as {NULL} is.
+   AMP_OK whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -1147,6 +1149,9 @@ AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a const
 AMP_INLINE int ampi_has_inf(ampi_format f) { return f.over != f.nan; }
 /* Not made of the rows: as comparisons it leaves ampi_k_cast 80 registers instead of 94. */
 AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+#if !defined(AMP_DEVICE) /* no kernel asks */
+    if (t == AMP_F64) return 8u;
+#endif
     if (t == AMP_F32) return 4u;
     if (t == AMP_F16 || t == AMP_BF16) return 2u;
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
@@ -1297,6 +1302,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1308,6 +1314,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
         AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
@@ -1700,6 +1707,32 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #undef AMPI_OP1
 #undef AMPI_OP2
 
+/* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
+
+/* The bits of a float to those of a double, exactly; NaN made quiet. */
+AMP_INLINE uint64_t ampi_f64_of(uint32_t x) {
+    uint64_t sign = (uint64_t)(x >> 31) << 63, a = x & 0x7fffffffu, e = 897;
+    uint64_t quiet = a > 0x7f800000u ? (uint64_t)1 << 51 : 0;
+    if (a == 0) return sign;
+    if (a >= 0x7f800000u) return sign | (uint64_t)0x7ff << 52 | (a & 0x7fffffu) << 29 | quiet;
+    if (a >= 0x00800000u) return sign | ((a << 29) + ((uint64_t)896 << 52));
+    for (; !(a >> 23); e--)
+        a <<= 1;
+    return sign | e << 52 | (a & 0x7fffffu) << 29;
+}
+/* A double to the pattern of any dtype, rounded once; how, r and saturate as in ampi_encode, F32 always to nearest. */
+AMP_INLINE uint32_t ampi_encode_f64(double x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    uint32_t odd = ampi_odd_f32(x), size = odd & 0x7fffffffu, nearest;
+    if (t != AMP_F32) return ampi_encode_any(odd, t, how, r, saturate);
+    if (size > 0x7f800000u) return odd;
+    nearest = ampi_bits(amp_narrow(x));
+    return saturate && (nearest & 0x7fffffffu) == 0x7f800000u ? nearest - 1u : nearest;
+}
+/* 0: a double is finite; 1: Inf; 2: NaN */
+AMP_INLINE uint32_t ampi_f64_fault(uint64_t x) {
+    x &= ~((uint64_t)1 << 63);
+    return (uint32_t)(x >= (uint64_t)0x7ff << 52) + (uint32_t)(x > (uint64_t)0x7ff << 52);
+}
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
@@ -1996,6 +2029,12 @@ AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     f->inf += inf;
     f->overflow += overflow;
     if ((nan | inf | overflow) && at < f->first) f->first = at;
+}
+AMP_INLINE void amp_count_f64(amp_faults *f, uint64_t x, uint32_t at) { /* a double */
+    uint32_t fault = ampi_f64_fault(x);
+    f->nan += fault == 2u;
+    f->inf += fault == 1u;
+    if (fault && at < f->first) f->first = at;
 }
 /* Product u, stored as something whose value is `stored`. */
 AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
@@ -3484,6 +3523,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_NAME)
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
+    case AMP_F64: return "f64";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -4000,8 +4040,8 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
-/* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+/* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
+static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -4011,6 +4051,14 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
         AMPI_ULL(need));
     return AMP_OK;
+}
+
+/* what nearly every verb takes */
+static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    AMPI_CHECK(!a.data || a.dtype != AMP_F64,
+        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+    return ampi_check_storage(ctx, name, a, need, required);
 }
 
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
@@ -4054,16 +4102,23 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
-static amp_status ampi_check_map(
+static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
         "a count of %llu is too large", AMPI_ULL(count));
     AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
         "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
+}
+
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    return ampi_check_stored_map(ctx, name_y, y, name_x, x, count);
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -4073,7 +4128,9 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(
         opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
+    AMPI_CHECK(opt->rounding == AMP_NEAREST || src.dtype != AMP_F64 || dst.dtype != AMP_F32,
+        "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
+    AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
@@ -4082,30 +4139,35 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
 }
 
 /* A good entry of a list: an array, of no elements, too, or {NULL}. */
-static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
-    const size_t size = amp_dtype_size(a.dtype);
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
+    const size_t size = doubles || a.dtype != AMP_F64 ? amp_dtype_size(a.dtype) : 0;
     size_t bytes;
     if (!a.data) return a.count == 0;
     if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
     AMPI_CHECK(!n || a, "arrays is NULL");
-    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
     return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+}
+
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
     AMPI_HAS(finite);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
@@ -4157,7 +4219,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
@@ -4277,7 +4339,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
-    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+    return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
@@ -4305,7 +4367,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
-    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
@@ -4398,7 +4460,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
         amp_dtype_name(d->model.dtype), amp_dtype_name(model));
     AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
-    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
+    AMPI_CHECK(ampi_is_dtype(d->grad.dtype), "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
         AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
             "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
@@ -6939,7 +7001,7 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
 
 static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
-    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    if (ampi_is_f8(a.dtype) || !ampi_is_dtype(a.dtype)) return 0;
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
@@ -8285,7 +8347,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     amp_plan p = AMP_ZERO;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
-    if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
+    if (!policy || !out || (n && !layers) || !ampi_is_dtype(in)) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
     if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
     for (i = 0; i < n; i++) {
@@ -9557,8 +9619,8 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
-    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all
-       unless NULL, terms in their place and the sum of these; then gradients */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, their sum unless
+       NULL, terms in their place and the sum of these; then gradients */
     void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
     void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
     /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
@@ -10465,6 +10527,26 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
+/* From doubles or to doubles. */
+static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    const amp_cast_desc *d = j->d;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK);
+    (void)w;
+    for (; i < end; i++) {
+        uint32_t r = d->rounding == AMP_STOCHASTIC ? amp_random(d->seed, d->stream, d->offset + i) : 0u;
+        uint64_t wide;
+        double x;
+        if (j->dst.dtype == AMP_F64) {
+            wide = ampi_f64_of(ampi_load_bits(j->src.data, j->src.dtype, i));
+            memcpy(ampi_at(j->dst, i), &wide, sizeof wide);
+        } else {
+            memcpy(&x, ampi_at(j->src, i), sizeof x);
+            ampi_store_pattern(
+                j->dst.data, j->dst.dtype, i, ampi_encode_f64(x, j->dst.dtype, d->rounding, r, (int)d->saturate));
+        }
+    }
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
@@ -10474,6 +10556,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.src = src;
     j.n = n;
     j.d = d;
+    if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
+        return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10532,6 +10616,14 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
+static void ampi_finite_f64(amp_faults *f, amp_array a) {
+    size_t i;
+    uint64_t x;
+    for (i = 0; i < a.count; i++) {
+        memcpy(&x, ampi_at(a, i), sizeof x);
+        amp_count_f64(f, x, (uint32_t)i);
+    }
+}
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK], *u = own;
@@ -10559,6 +10651,8 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
         ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else if (a.dtype == AMP_F64)
+        ampi_finite_f64(&f, a);
     else
         ampi_finite_check(j, &f, a);
     if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);
@@ -11763,8 +11857,10 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
 static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
     const amp_xent_job *d = j->d;
     size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        const char *from = ampi_at(d->logits, (row + r) * d->ld);
+        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    }
     memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
     for (r = 0; r < AMPI_XENT_ROWS; r++)
         for (c = 0; c < n; c++)
@@ -11776,8 +11872,10 @@ static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows
     for (r = 0; r < rows; r++)
         for (c = 0; c < n; c++)
             buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
+        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    }
 }
 /* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
 static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
@@ -11790,12 +11888,13 @@ static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
     (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
     for (r = 0; r < rows; r++) {
         int64_t label = amp_xent_label(d, d->first + at + r);
+        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
         amp_xent_row row = AMP_ZERO;
         if (amp_xent_is_wrong(d, label)) continue;
         row.max = max[r];
         row.sum = sum[r];
         row.target = buf[r * d->classes + (size_t)label];
-        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        ampi_xent_end_row(j, at + r, label, &row, mean);
         by[r] = row.by;
         less[r] = row.less;
         at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);

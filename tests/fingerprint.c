@@ -531,12 +531,49 @@ static void cast_in_place(void) {
         }
 }
 
+/* Doubles of which half are sums of floats, so that bits are cut off. */
+static void cast_doubles(void) {
+    size_t i, k, r, n = 3000;
+    for (i = 0; i < 5; i++)
+        for (r = 0; r < LENGTH(roundings); r++) {
+            double *x = (double *)need(malloc(8 * n));
+            amp_array a, b, wide;
+            amp_cast_desc d = AMP_ZERO;
+            amp_finite_report report = AMP_ZERO;
+            d.rounding = roundings[r].how;
+            d.saturate = roundings[r].saturate;
+            d.seed = 7;
+            if (start("cast f64 to %s and back, %s", type(types[i]), roundings[r].name)) {
+                for (k = 0; k < n; k++) {
+                    uint64_t bits = (uint64_t)below(0xffffffffu) << 32 | below(0xffffffffu);
+                    if (k % 3) bits = (bits & ~((uint64_t)0x7fe << 52)) | (uint64_t)(1023u - k % 40u) << 52;
+                    memcpy(&x[k], &bits, 8);
+                }
+                a = amp_arrn(put(x, 8 * n, 0), AMP_F64, n);
+                b = blank(types[i], n, 0);
+                wide = amp_arrn(room(8 * n, 0), AMP_F64, n);
+                mix_status(fp_cast(run.ctx, b, a, n, &d));
+                see_bits(b.data);
+                mix_status(fp_cast(run.ctx, wide, b, n, NULL));
+                see_bits(wide.data);
+                mix_status(amp_all_finite(run.ctx, &report, &a, 1));
+                mix_u64(report.nan);
+                mix_u64(report.inf);
+                mix_u64(report.first_index);
+                drop(0);
+                finish();
+            }
+            free(x);
+        }
+}
+
 static void cast_cases(void) {
     size_t i, k;
     for (i = 0; i < 5; i++)
         for (k = 0; k < 5; k++)
             cast_pair(types[i], types[k]);
     cast_in_place();
+    cast_doubles();
 }
 
 static const size_t some_sizes[] = {1, 3, 17, 1000, 65537};

@@ -226,8 +226,8 @@ static amp_scaler *some_scaler(void) {
     return i < 0 ? NULL : w.scaler[i];
 }
 static amp_dtype some_dtype(void) {
-    static const int bad[] = {0, 6, -1, 99, 0x7fffffff};
-    if (fuzz_percent(4)) return (amp_dtype)bad[fuzz_below(5)];
+    static const int bad[] = {0, 6, -1, 99, 0x7fffffff, AMP_F64};
+    if (fuzz_percent(5)) return (amp_dtype)bad[fuzz_below(6)];
     return (amp_dtype)(1 + fuzz_below(5));
 }
 static amp_dtype one_of(amp_dtype usual) { return fuzz_percent(85) ? usual : some_dtype(); }

@@ -55,6 +55,12 @@ AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     f->overflow += overflow;
     if ((nan | inf | overflow) && at < f->first) f->first = at;
 }
+AMP_INLINE void amp_count_f64(amp_faults *f, uint64_t x, uint32_t at) { /* a double */
+    uint32_t fault = ampi_f64_fault(x);
+    f->nan += fault == 2u;
+    f->inf += fault == 1u;
+    if (fault && at < f->first) f->first = at;
+}
 /* Product u, stored as something whose value is `stored`. */
 AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
     if (!amp_is_finite(u) || amp_is_finite(stored)) return;
