@@ -499,7 +499,8 @@ typedef struct amp_param_desc {
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. Class: setup. */
+   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -4004,6 +4005,25 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
     return AMP_OK;
 }
 
+/* Arrays of many owners, of which no two may overlap: sorted, two that do are neighbours. */
+typedef struct ampi_range {
+    uintptr_t first;
+    size_t bytes, owner;
+    const char *what;
+} ampi_range;
+static int ampi_range_order(const void *a, const void *b) {
+    const ampi_range *x = (const ampi_range *)a, *y = (const ampi_range *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the second of two that do, or NULL */
+    size_t i;
+    if (n) qsort(r, n, sizeof *r, ampi_range_order);
+    for (i = 1; i < n; i++)
+        if (r[i].first - r[i - 1].first < r[i - 1].bytes) return &r[i];
+    return NULL;
+}
+
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
@@ -4748,9 +4768,48 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
     if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
