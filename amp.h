@@ -501,7 +501,8 @@ typedef struct amp_param_desc {
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. Class: setup. */
+   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -912,7 +913,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -2272,7 +2275,8 @@ typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
-/* All factors of a sum over k in one, and those of c; read where the product runs. */
+/* All factors of a sum over k in one, and those of c; read where the product runs. Where those of c give 0, c does not
+   count, whatever it is (BLAS's rule; so does cuBLASLt with factors on the device). A sum over k always counts. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
     float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
@@ -2301,7 +2305,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
@@ -4099,6 +4103,25 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
     return AMP_OK;
 }
 
+/* Arrays of many owners, of which no two may overlap: sorted, two that do are neighbours. */
+typedef struct ampi_range {
+    uintptr_t first;
+    size_t bytes, owner;
+    const char *what;
+} ampi_range;
+static int ampi_range_order(const void *a, const void *b) {
+    const ampi_range *x = (const ampi_range *)a, *y = (const ampi_range *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the second of two that do, or NULL */
+    size_t i;
+    if (n) qsort(r, n, sizeof *r, ampi_range_order);
+    for (i = 1; i < n; i++)
+        if (r[i].first - r[i - 1].first < r[i - 1].bytes) return &r[i];
+    return NULL;
+}
+
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
@@ -4857,9 +4880,48 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
     if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
@@ -11374,11 +11436,11 @@ static size_t ampi_packed_rows(const ampi_kernels *kn, size_t rows) {
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    float alpha = amp_gemm_alpha(d);
+    float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
-    if (d->c.data) {
+    if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, beta);
     }
     if (d->bias.data) (kn->axpy)(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
     if (d->backward) {

@@ -636,6 +636,48 @@ static void test_plain_products() {
     no_leak("plain products");
 }
 
+/* ---- a captured product that adds up micro-batches: *beta_ptr is 0 for the first, whose d was never written, then 1 ---- */
+
+static void test_captured_factor(uint32_t flags) {
+    float host[4] = {1, 1, 1, 1}, got[4];
+    const uint32_t bad[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu};
+    void *a, *d, *beta;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    amp_gemm_desc g = AMP_ZERO;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(amp_alloc(ctx, &a, 16, NULL));
+    OK(amp_alloc(ctx, &d, 16, NULL));
+    OK(amp_alloc(ctx, &beta, 4, NULL));
+    OK(amp_copy(ctx, a, host, 16));
+    OK(amp_copy(ctx, d, bad, 16));
+    g.m = g.n = g.k = 2;
+    g.a = g.b = amp_arr(a, AMP_F32);
+    g.d = amp_arr(d, AMP_F32);
+    g.beta_ptr = (const float *)beta;
+    g.flags = flags;
+    cudaStream_t st = amp_cuda_stream(ctx);
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    OK(amp_gemm(ctx, &g));
+    CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+    CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess, "instantiate");
+    for (int round = 0; round < 4; round++) {
+        const float factor = round % 2 ? 1.0f : 0.0f; /* the third begins anew */
+        OK(amp_copy(ctx, beta, &factor, 4));
+        CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", round);
+        OK(amp_copy(ctx, got, d, 16));
+        CHECK(got[0] == 2 + 2 * factor && got[3] == got[0], "flags %u, replay %d: %g", flags, round, got[0]);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    OK(amp_free(ctx, a));
+    OK(amp_free(ctx, d));
+    OK(amp_free(ctx, beta));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("captured factor");
+}
+
 /* ---- the first call of all, inside a capture: nothing has been prepared, and nothing is refused ---- */
 
 static void test_first_capture() {
@@ -3516,6 +3558,8 @@ int main(int argc, char **argv) {
     test_tuning_outputs();
     test_f8_reasons();
     test_plain_reasons();
+    test_captured_factor(0);
+    test_captured_factor(AMP_GEMM_ORDERED);
     test_search_answers();
     test_small_workspace();
     test_residency();

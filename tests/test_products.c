@@ -652,6 +652,50 @@ static void gemm_factors(t_run *t) {
     CHECK_STATUS(amp_gemm(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_gemm desc.beta amp_opt(2)");
 }
 
+/* Factors in context memory that are 0: c does not count then, be it NaN or memory that was never written; a and b do.
+   All ways of a product: dtypes, ordered or not, with and without k, c apart or d itself, a factor on the host, too. */
+static void zero_factor_one(t_run *t, amp_dtype type, size_t k, uint32_t flags, int apart, int scaled) {
+    const uint32_t bad[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu}; /* NaN in every dtype */
+    const float zero = 0, least = ref_f32(1);
+    float ones[4], got[4];
+    amp_gemm_desc d = AMP_ZERO;
+    size_t i, bytes = 4 * amp_dtype_size(type);
+    for (i = 0; i < 4; i++)
+        amp_store(ones, type, i, 1.0f);
+    d.m = d.n = 2;
+    d.k = k;
+    d.flags = flags;
+    d.a = d.b = amp_arr(t_put(t, ones, bytes), type);
+    d.d = amp_arr(t_put(t, bad, bytes), type);
+    if (apart) d.c = amp_arr(t_put(t, bad, bytes), type);
+    d.beta_ptr = (const float *)t_put(t, scaled ? &least : &zero, 4); /* least * 0.25 is 0 */
+    if (scaled) d.beta = amp_opt(0.25f);
+    t_note(t, "%s, k %d, flags %u, c %s, beta %s", amp_dtype_name(type), (int)k, (unsigned)flags,
+        apart ? "apart" : "is d", scaled ? "times *beta_ptr is 0" : "on the device 0");
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, bytes);
+    for (i = 0; i < 4; i++)
+        CHECK_F32(amp_load(got, type, i), (float)k);
+    d.c = d.a;
+    d.d = amp_arr(t_put(t, bad, bytes), type);
+    d.a = amp_arr(t_put(t, bad, bytes), type);
+    d.alpha_ptr = (const float *)t_put(t, &zero, 4);
+    d.beta = amp_opt(1);
+    d.beta_ptr = NULL;
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, bytes);
+    for (i = 0; i < 4; i++)
+        CHECK(k ? amp_is_nan(amp_load(got, type, i)) : amp_load(got, type, i) == 1.0f);
+    t_clear(t);
+}
+static void gemm_zero_factors(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    int i, way;
+    for (i = 0; i < 3; i++)
+        for (way = 0; way < 16; way++)
+            zero_factor_one(t, types[i], way & 1 ? 2 : 0, way & 2 ? AMP_GEMM_ORDERED : 0, way & 4, way & 8);
+}
+
 /* Backward of no activation is the product itself: aux is neither read nor written. */
 static void gemm_backward_of_none(t_run *t) {
     float a[4] = {1, 2, 3, 4}, aux[4], got[4];
@@ -2237,13 +2281,13 @@ static void xent_errors(t_run *t) {
 
 const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large", gemm_large, T_ALL},
     {"gemm.exact", gemm_exact, T_ALL}, {"gemm.nothing", gemm_nothing, T_ALL}, {"gemm.factors", gemm_factors, T_ALL},
-    {"gemm.backward_of_none", gemm_backward_of_none, T_ALL}, {"gemm.errors", gemm_errors, T_ALL},
-    {"gemm.threads_do_not_matter", threads_do_not_matter, T_CPU}, {"linear.layers", linear_layers, T_ALL},
-    {"linear.gradient_check", gradient_check, T_ALL}, {"linear.relu_at_zero", relu_at_zero, T_ALL},
-    {"linear.relu_backward", relu_backward, T_ALL}, {"linear.activations_keep_nan", activations_keep_nan, T_ALL},
-    {"linear.errors", linear_errors, T_ALL}, {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL},
-    {"xent.values", xent_values, T_ALL}, {"xent.extremes", xent_extremes, T_ALL},
-    {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
+    {"gemm.zero_factors", gemm_zero_factors, T_ALL}, {"gemm.backward_of_none", gemm_backward_of_none, T_ALL},
+    {"gemm.errors", gemm_errors, T_ALL}, {"gemm.threads_do_not_matter", threads_do_not_matter, T_CPU},
+    {"linear.layers", linear_layers, T_ALL}, {"linear.gradient_check", gradient_check, T_ALL},
+    {"linear.relu_at_zero", relu_at_zero, T_ALL}, {"linear.relu_backward", relu_backward, T_ALL},
+    {"linear.activations_keep_nan", activations_keep_nan, T_ALL}, {"linear.errors", linear_errors, T_ALL},
+    {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
+    {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
     {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
     {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},

@@ -69,3 +69,22 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
     return AMP_OK;
 }
 
+/* Arrays of many owners, of which no two may overlap: sorted, two that do are neighbours. */
+typedef struct ampi_range {
+    uintptr_t first;
+    size_t bytes, owner;
+    const char *what;
+} ampi_range;
+static int ampi_range_order(const void *a, const void *b) {
+    const ampi_range *x = (const ampi_range *)a, *y = (const ampi_range *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the second of two that do, or NULL */
+    size_t i;
+    if (n) qsort(r, n, sizeof *r, ampi_range_order);
+    for (i = 1; i < n; i++)
+        if (r[i].first - r[i - 1].first < r[i - 1].bytes) return &r[i];
+    return NULL;
+}
+

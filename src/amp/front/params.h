@@ -594,9 +594,48 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
     if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));

@@ -55,7 +55,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
