@@ -420,6 +420,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.saved = ampi_saved(l);
     j.rows = l->rows;
     j.cols = j.ld = l->out;
+    j.step = 1;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
@@ -473,6 +474,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = j.ld = l->in;
+    j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
     return ctx->b->bias_grad(ctx, &j);
@@ -577,6 +579,7 @@ static amp_status ampi_do_column_sums(
     j.rows = rows;
     j.cols = cols;
     j.ld = ld;
+    j.step = 1;
     j.accumulate = accumulate != 0;
     return ctx->b->bias_grad(ctx, &j);
 }
