@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -101,7 +103,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns.
+               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -129,7 +131,10 @@
 #define AMP_VERSION_PATCH 0
 #define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
-/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that. */
+/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that.
+   Structs are laid out in the same way everywhere, also inside a #pragma pack(1) and under -fshort-enums. */
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -160,9 +165,11 @@ extern "C++" { /* so that this file may be included inside extern "C" */
 #endif
 #define AMP_INLINE AMP_HD static inline /* declared here, defined after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
-#  define AMP_UNUSED __attribute__((unused))
+#  define AMP_UNUSED __attribute__((__unused__))
+#  define AMP_INT    __attribute__((__mode__(__SI__))) /* an enum is as wide as int */
 #else
 #  define AMP_UNUSED
+#  define AMP_INT
 #endif
 /* clang-format off */
 #ifdef __cplusplus
@@ -205,7 +212,7 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -213,7 +220,7 @@ typedef enum amp_status {
     AMP_STATUS_LIST(AMP_X)
 #undef AMP_X
         AMP_STATUS_FORCE_INT = 0x7fffffff
-} amp_status;
+} AMP_INT amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
 AMP_API const char *amp_strerror(amp_status status);
@@ -231,7 +238,7 @@ typedef enum amp_dtype {
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT
-} amp_dtype;
+} AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
    as CUDA's __half and __nv_bfloat16: cast pointers at that border, (__half *)p, and nowhere else. */
@@ -278,7 +285,7 @@ typedef struct amp_allocator { /* {0}: malloc and free (device: cudaMalloc and c
     void *user;
 } amp_allocator;
 
-typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } amp_log_level;
+typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } AMP_INT amp_log_level;
 
 typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` is valid during the call only. */
     void (*fn)(amp_log_level level, amp_status status, const char *text, void *user);
@@ -297,7 +304,7 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits, except produc
     AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
     AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; its BF16 where available */
     AMP_SIMD_NEON       /* every AArch64 */
-} amp_simd;
+} AMP_INT amp_simd;
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
@@ -380,7 +387,7 @@ AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
 /* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
    rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
-typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
+typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } AMP_INT amp_rounding;
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
    Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word
@@ -448,8 +455,8 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
    SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
    KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. SPLIT's bytes and
           about 16 bits of precision: for comparison with other libraries. */
-typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
-typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
+typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } AMP_INT amp_master;
+typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
 typedef struct amp_params_desc {
     uint32_t _begin;
@@ -546,7 +553,7 @@ typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
     AMP_SCALER_STATIC, /* the scale changes only by amp_scaler_set_scale; overflowing steps are still skipped */
     AMP_SCALER_OFF     /* as if there were no scaler: scale 1, nothing tested, every step taken. Same as passing NULL */
-} amp_scaler_mode;
+} AMP_INT amp_scaler_mode;
 
 typedef struct amp_scaler_desc {
     uint32_t _begin;
@@ -723,7 +730,7 @@ typedef enum amp_outcome {
     AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
     AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or had nothing in it */
     AMP_SKIPPED_RATE      /* gradients were good, but a learning rate at an lr_ptr was Inf or NaN */
-} amp_outcome;
+} AMP_INT amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
 /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
 typedef struct amp_rates { float lr, step_size, decay, rsqrt_bc2; } amp_rates;
@@ -867,7 +874,7 @@ typedef enum amp_act {
     AMP_TANH,
     AMP_SIGMOID,
     AMP_ACT_COUNT
-} amp_act;
+} AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -958,8 +965,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   Backward of ReLU (derivative 0 at 0), TANH and SIGMOID reads y, of the others aux. Class: enqueue. Numerics:
-   products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux. Class:
+   enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
@@ -1005,24 +1012,32 @@ typedef struct amp_xent_desc {
     uint32_t _begin;
     uint32_t sum; /* 0: mean over the rows that count; 1: sum */
     size_t rows, classes;
-    size_t ld;             /* elements between rows of logits and dlogits; 0 => classes */
-    amp_array logits;      /* [rows, classes] */
-    const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
+    size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
+    amp_array logits; /* [rows, classes] */
+    /* What is right, one of four, the others NULL. Labels in context memory, [rows]: 0 .. classes-1; negative: the row
+       is left out (gradient 0). Or a target per class, [rows, classes], any dtype: a row should sum up to 1 */
+    const int32_t *labels;
+    const int64_t *labels64;
+    const uint8_t *labels8;
+    amp_array targets;
+    amp_array weights;  /* of the classes, [classes], any dtype, or data NULL: 1 each */
     float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
     float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
     amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
                            count of rows * ld or more the columns from classes to ld are its own: zeros are written */
     amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
-    float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, loss, row_loss and
-                            scaler NULL, smoothing 0 */
+    float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
+    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, targets, weights,
+                            loss, row_loss and scaler NULL, smoothing 0 */
     const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
+   a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
+   `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
@@ -1307,9 +1322,9 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
 #  if defined(__clang__) /* not inlined, so that the short way is; one compiler warns of the other's form */
-#    define AMPI_RARE AMP_INLINE __attribute__((noinline, cold))
+#    define AMPI_RARE AMP_INLINE __attribute__((noinline, __cold__))
 #  else
-#    define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused))
+#    define AMPI_RARE AMP_HD static __attribute__((noinline, __cold__, __unused__))
 #  endif
 #else
 #  define AMPI_RARE AMP_INLINE
@@ -1321,7 +1336,7 @@ AMPI_RARE uint32_t ampi_widen_rare(uint32_t pattern, amp_dtype t) { return ampi_
 
 #if defined(__F16C__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__)
 #  define AMPI_F16C
-typedef float ampi_four __attribute__((vector_size(16)));
+typedef float ampi_four __attribute__((__vector_size__(16)));
 AMP_INLINE uint32_t ampi_f16c_narrow(uint32_t x) {
     ampi_four v = {ampi_float(x), 0.0f, 0.0f, 0.0f};
     __asm__("vcvtps2ph $0, %0, %0" : "+x"(v)); /* 0: to nearest even, whatever the control word says */
@@ -2065,7 +2080,7 @@ typedef enum amp_purpose {
     AMP_FOR_UNSCALE,    /* the gradients are written back unscaled: summed 1, fresh 1, sum.write 1, scaler given */
     AMP_FOR_ACCUMULATE, /* a micro-batch joins the window, or is dropped, or spoils it: summed is 1 when it is judged */
     AMP_FOR_STEP        /* a step is taken or skipped. With sum.accum the window is used up */
-} amp_purpose;
+} AMP_INT amp_purpose;
 
 /* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and
    scaler is given; then summed is 1, too. */
@@ -2101,7 +2116,7 @@ typedef struct amp_inspect_job {
     X(AMP_SGD,   AMP_UPDATE_SGD,  0, 0.999f) \
     X(AMP_LION,  AMP_UPDATE_LION, 1, 0.99f)
 #define AMP_X(kind, rule, moments) kind,
-typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_update_kind;
+typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } AMP_INT amp_update_kind;
 #undef AMP_X
 /* clang-format on */
 
@@ -2175,16 +2190,21 @@ typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless a
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
 
+/* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
+   from number `first` on. The loss is made with the last. */
 typedef struct amp_xent_job { /* rows > 0 */
-    size_t rows, classes, ld;
+    size_t all, first, rows, classes, ld;
     amp_array logits, dlogits;
-    const int32_t *labels;
+    amp_array targets, weights; /* or data NULL */
+    const void *labels;         /* NULL: softmax, or targets */
     float *loss, *row_loss;
     const amp_scaler_state *scaler; /* NULL: scale 1 */
     float factor, smoothing;
     uint32_t sum;
-    uint32_t softmax; /* 1: labels is NULL, and dlogits gets exp(x - max) / sum * factor */
-    size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
+    uint32_t softmax;     /* 1: dlogits gets exp(x - max) / sum * factor */
+    uint32_t label_bytes; /* 4 or 8: signed; 1: unsigned */
+    uint32_t each;        /* 1: every class has a target of its own: targets, or weights with smoothing */
+    size_t padding;       /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
@@ -2293,7 +2313,11 @@ AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_form
             in double, and so is what the lanes of an array have added up before
      loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
      dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
-            at the label ((t / sum - (1-s)) - s / classes) * factor */
+            at the label ((t / sum - (1-s)) - s / classes) * factor
+   With weights the loss times w[label], and factor times w[label] in place of factor. Where each class has a target of
+   its own (targets, or weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
+     loss = (sum of (max - x) * q, where q is not 0) + (sum of q) * log(sum / 2^24)
+     dx   = fma(t, factor * ((sum of q) / sum), -(q * factor)) */
 #define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */
 AMP_INLINE float amp_xent_term(float x, float max) { return ampi_scalar_exp_term(amp_sub(x, max)); }
 AMP_INLINE double amp_xent_rescaled(double sum, float max, float larger) {
@@ -2306,32 +2330,60 @@ AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, flo
     loss = amp_mul(amp_sub(1.0f, smoothing), loss);
     return amp_add(loss, amp_mul(smoothing, amp_add(amp_sub(max, mean), log_sum)));
 }
+/* The label of a row, one of all; negative: left out. */
+AMP_INLINE int64_t amp_xent_label(const amp_xent_job *j, size_t row) {
+    if (j->label_bytes == 4u) return ((const int32_t *)j->labels)[row];
+    if (j->label_bytes == 8u) return ((const int64_t *)j->labels)[row];
+    return j->label_bytes ? (int64_t)((const uint8_t *)j->labels)[row] : 0;
+}
+AMP_INLINE int amp_xent_is_wrong(const amp_xent_job *j, int64_t label) { return (uint64_t)label >= j->classes; }
+/* What it counts in the mean. */
+AMP_INLINE float amp_xent_row_weight(const amp_xent_job *j, int64_t label) {
+    if (label < 0) return 0.0f;
+    if (!j->weights.data || !j->labels || amp_xent_is_wrong(j, label)) return 1.0f;
+    return amp_load(j->weights.data, j->weights.dtype, (size_t)label);
+}
+/* Where each class has a target of its own: q, what is added up of it for the loss, and its gradient. */
+AMP_INLINE float amp_xent_target(float keep, float share, float target) {
+    return amp_add(share, amp_mul(keep, target));
+}
+AMP_INLINE float amp_xent_miss(float q, float max, float x) {
+    return ampi_nonzero(q) ? amp_mul(amp_sub(max, x), q) : q;
+}
+AMP_INLINE float amp_xent_loss_each(float misses, float q, float sum) {
+    return amp_add(misses, amp_mul(q, amp_log(amp_mul(sum, 5.9604644775390625e-8f))));
+}
 /* What the gradients of a row need. */
 typedef struct amp_xent_row {
     float max, sum, target;    /* target: the logit at the label */
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-/* From max, sum and target to all of it. */
-AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
+/* From max, sum and target to all of it. q: the sum of the targets. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor, float q) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
     r->factor = factor;
-    r->by = amp_mul(factor, amp_div(1.0f, r->sum));
+    r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
 }
+AMP_INLINE float amp_xent_grad_at(const amp_xent_row *r, float term) { /* at the label, whose term it is */
+    return amp_mul(amp_sub(amp_sub(amp_div(term, r->sum), r->keep), r->share), r->factor);
+}
 AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
-    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
-    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+    return amp_xent_grad_at(r, amp_xent_term(r->target, r->max));
 }
 AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
     return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
 }
-/* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
-AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
-    return j->sum || counted == 0 ? 1.0 : amp_ddiv(1.0, (double)counted);
+AMP_INLINE float amp_xent_grad_each(const amp_xent_row *r, float x, float q) {
+    return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(amp_mul(q, r->factor)));
 }
-AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
+/* The factors of the loss and of every gradient; counted: the sum of what the rows count, by the rule of sums. */
+AMP_INLINE double amp_xent_weight(const amp_xent_job *j, double counted) {
+    return j->sum || !ampi_nonzero(amp_narrow(counted)) ? 1.0 : amp_ddiv(1.0, counted);
+}
+AMP_INLINE float amp_xent_factor(const amp_xent_job *j, double counted) {
     float scale = j->scaler ? j->scaler->scale : 1.0f;
     return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
@@ -2599,7 +2651,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */
-typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
+typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } AMP_INT amp_stored;
 typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
     amp_draw d = {r->seed, (r->steps << 24) + param};
@@ -2765,19 +2817,20 @@ AMP_API void *amp_ctx_self(const amp_ctx *ctx);
 /* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
    of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...);
 /* A log line that does not report a failure. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
    itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
 #define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+    ": a different thread is inside a call of this context, or a call never returned (an exception or longjmp left " \
+    "it: only destroying is left). A context serves one thread at a time: make one for each thread (on the CPU with " \
+    "amp_cpu_desc.threads = 1), or one call after the other"
 #define AMP_VERB(ctx, name, call) \
     do { \
         amp_ctx *in_ = (ctx); \
@@ -2894,7 +2947,7 @@ AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *da
     X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */ \
     X(AMP_PRESET_FP8,            "fp8")            /* as amp in BF16, layers with .fp8 in FP8 (>>fp8); no loss scale */
 #define AMP_X(name, text) name,
-typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
+typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } AMP_INT amp_preset;
 #undef AMP_X
 /* clang-format on */
 
@@ -3221,7 +3274,7 @@ typedef enum amp_op_class {
     AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
     AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
     AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
-} amp_op_class;
+} AMP_INT amp_op_class;
 
 typedef enum amp_system {
     AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
@@ -3231,7 +3284,7 @@ typedef enum amp_system {
     AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
     AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
     AMP_SYSTEM_COUNT
-} amp_system;
+} AMP_INT amp_system;
 
 /* ---- what the lists say; names ("unknown ..." otherwise). Class of all: host. Threads: safe ---- */
 
@@ -3309,6 +3362,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 } /* extern "C++" */
 #endif
 
+#pragma pack(pop)
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
@@ -3318,6 +3372,8 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #if defined(AMP_IMPLEMENTATION) && defined(AMP_H) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
 #define AMP_IMPLEMENTATION_ONCE
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -3332,6 +3388,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -3349,12 +3406,15 @@ extern "C++" {
 #endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    include <signal.h>
+#    include <sys/select.h> /* sigset_t, whatever the program has asked of the headers */
+#  endif
 #endif
 #if !defined(_WIN32)
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -3382,6 +3442,24 @@ extern "C++" {
 #ifdef __cplusplus
 } /* extern "C++" */
 extern "C" {
+#endif
+#if defined(__cplusplus) && defined(__THROW)
+#  define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#else
+#  define AMPI_NO_THROW
+#endif
+/* As POSIX declares them: the system's headers hide them under -std=c99; some are macros, too, on macOS. */
+#if !defined(AMP_NO_STDIO) && !defined(_WIN32)
+extern int fsync(int);
+extern int fileno(FILE *) AMPI_NO_THROW;
+extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
+extern int fchmod(int, mode_t) AMPI_NO_THROW;
+extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
+#endif
+#if !defined(AMP_NO_THREADS) && !defined(_WIN32) && !defined(__wasi__)
+extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
+extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
+extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 #endif
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
@@ -3516,6 +3594,34 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
+   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
+#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
+#else
+#  define AMPI_CANCEL(state, old) (void)(state)
+#  define AMPI_NO_CANCEL          0
+#endif
+typedef struct ampi_caller {
+    ampi_fpu fpu;
+    int cancel, error;
+} ampi_caller;
+static ampi_caller ampi_caller_enter(void) {
+    ampi_caller c;
+    c.error = errno;
+    c.cancel = 0;
+    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.fpu = ampi_fpu_enter();
+    return c;
+}
+static void ampi_caller_leave(ampi_caller c, amp_status status) {
+    ampi_fpu_leave(c.fpu);
+    if (status == AMP_OK) errno = c.error;
+    AMPI_CANCEL(c.cancel, NULL);
+}
+static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3538,12 +3644,13 @@ struct amp_ctx {
     amp_scaler *scalers;
     amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    uint32_t in_use;     /* atomic, as the next three: 1: a verb is running */
+    const void *thread;  /* whose, while a verb runs; NULL: none */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
     const char *verb;    /* that runs: its name up to the colon; NULL: none */
     const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
-    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    ampi_caller caller;  /* while a verb runs */
     char error[320];
 };
 
@@ -3575,29 +3682,39 @@ static void ampi_give(amp_ctx *ctx) {
     const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
-        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+        if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
+    AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
 }
 
 /* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
    must not stay if that fails. */
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
-    return ctx->b->leave ? ctx->b->leave(ctx, status) : status;
+    return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
-    ctx->fpu = ampi_fpu_enter();
+    AMPI_WRITE(&ctx->thread, ampi_this_thread());
+    ctx->caller = ampi_caller_enter();
     ctx->verb = verb;
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
     ctx->verb = NULL;
-    ampi_fpu_leave(ctx->fpu);
     ampi_give(ctx);
+    ampi_caller_leave(caller, status);
     return status;
+}
+/* Ends the verb in which this thread still has the context: an exception or a longjmp has left it. */
+static void ampi_end_left(amp_ctx *ctx) {
+    if (!ctx || AMPI_READ(&ctx->thread) != ampi_this_thread()) return;
+    ctx->inside = NULL;
+    amp_log_event(ctx, AMP_LOG_WARNING, "this call never returned: what it was making is lost");
+    (void)amp_verb_end(ctx, AMP_OK);
 }
 /* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
 #define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
@@ -3611,11 +3728,16 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
         ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
     } while (0)
+#define AMPI_DESTROY(ctx, name, arguments) \
+    do { \
+        ampi_end_left(ctx); \
+        AMPI_VOID_VERB(ctx, name, arguments); \
+    } while (0)
 
 /* ---- sentences ---- */
 
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 0)))
+__attribute__((__format__(__printf__, 3, 0)))
 #endif
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
@@ -3635,7 +3757,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
-    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
@@ -3647,7 +3769,7 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     va_start(va, format);
     ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
-    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
+    (ctx->log.fn)(level, AMP_OK, text, ctx->log.user);
 }
 
 /* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
@@ -3734,7 +3856,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -3749,17 +3872,20 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
-    ctx->b->destroy(ctx);
+    (ctx->b->destroy)(ctx);
     host = ctx->host;
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -3786,10 +3912,10 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
     if (blocks) ctx->blocks = blocks;
     AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
+    AMPI_TRY((ctx->b->alloc)(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
-        ctx->b->release(ctx, p, bytes);
+        (ctx->b->release)(ctx, p, bytes);
         return st;
     }
     if (row == ctx->n_rows) {
@@ -3816,7 +3942,7 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
-            ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
+            (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
             ctx->rows[0].bytes -= ctx->blocks[i].bytes;
             ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
             memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
@@ -3841,8 +3967,8 @@ AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, c
 static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->copy(ctx, dst, src, bytes);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->copy)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
@@ -3850,7 +3976,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    return ctx->b->copy_async(ctx, dst, src, bytes);
+    return (ctx->b->copy_async)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
@@ -3858,12 +3984,12 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
-    return ctx->b->zero(ctx, dst, bytes);
+    return (ctx->b->zero)(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->sync(ctx);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->sync)(ctx);
 }
 AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 
@@ -3955,7 +4081,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
     AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
-    return ctx->b->cast(ctx, dst, src, count, opt);
+    return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
@@ -3988,8 +4114,8 @@ static amp_status ampi_do_all_finite(
     AMPI_CHECK(report, "report is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
@@ -4002,8 +4128,8 @@ static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, cons
     AMPI_CHECK(out, "out is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->histogram)(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
 }
@@ -4084,9 +4210,11 @@ static float ampi_inverse(float scale) { /* volatile: computed inside the verb, 
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;  /* our copy; d.name is not used after amp_params_add */
-    float *init; /* our copy of d.init, until commit */
-    int unused;  /* 1: amp_params_use has left it out */
+    char *name;           /* our copy; d.name is not used after amp_params_add */
+    float *init;          /* our copy of d.init, until commit */
+    int unused;           /* 1: amp_params_use has left it out */
+    uint32_t hash;        /* of the name */
+    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
 } ampi_param;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
@@ -4220,12 +4348,33 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
+    uint32_t h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+static void ampi_param_link(amp_params *p, size_t i) {
+    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
+    p->params[i].next = *first;
+    *first = (uint32_t)i + 1;
+}
+static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
     size_t i;
-    if (!p) return 0;
-    for (i = 0; name && i < p->n; i++)
-        if (strcmp(p->params[i].name, name) == 0) return i;
+    for (i = 0; i < p->n; i++)
+        p->params[i].first = 0;
+    for (i = 0; i < p->n; i++)
+        ampi_param_link(p, i);
+}
+static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
+    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
+    for (; i; i = p->params[i - 1].next)
+        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
     return p->n;
+}
+AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+    return p && name ? ampi_param_find(p, name, ampi_name_hash(name)) : amp_params_count(p);
 }
 
 /* count, rows and cols from what is given of them */
@@ -4292,11 +4441,22 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* copies of what the caller may change from now on, and a place in the list */
+/* a place in the list */
+static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
+    size_t cap = p->cap;
+    ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
+    if (p->cap != cap) ampi_params_link(p);
+    q->first = list[p->n].first;
+    list[p->n] = *q;
+    ampi_param_link(p, p->n++);
+    return AMP_OK;
+}
+/* copies of what the caller may change from now on */
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -4305,10 +4465,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
-    if (!list) return AMP_ERR_NO_MEMORY;
-    p->params = list;
-    return AMP_OK;
+    return ampi_param_append(p, q);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -4323,7 +4480,8 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    q.hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
@@ -4333,7 +4491,6 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
-    p->params[p->n++] = q;
     return AMP_OK;
 }
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
@@ -4349,7 +4506,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) (p->ctx->b->mirror_destroy)(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_drop(p->ctx, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -4367,7 +4524,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4485,16 +4642,16 @@ static amp_status ampi_block_write(
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
-    return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+    AMPI_TRY((ctx->b->copy)(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
+    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
 
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
     size_t i;
-    AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
-    if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    AMPI_TRY((ctx->b->copy)(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
     for (i = 0; i < n; i++)
@@ -4506,8 +4663,8 @@ static amp_status ampi_block_read(
 static amp_status ampi_move_staged(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, float *dst, const float *src) {
     size_t from, n, count = (size_t)e->count;
-    if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
-    if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
+    if (e->master && src) return (ctx->b->copy)(ctx, e->master, src, 4 * count);
+    if (e->master) return (ctx->b->copy)(ctx, dst, e->master, 4 * count);
     for (from = 0; from < count; from += n) {
         n = count - from < b->weights ? count - from : b->weights;
         if (src)
@@ -4528,7 +4685,7 @@ static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, floa
 
 static amp_status ampi_cast_entry(amp_ctx *ctx, amp_array dst, amp_array src) { /* to nearest */
     amp_cast_desc c = AMP_ZERO;
-    return ctx->b->cast(ctx, dst, src, src.count, &c);
+    return (ctx->b->cast)(ctx, dst, src, src.count, &c);
 }
 static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* where masters give it */
     return e->master && e->model ? ampi_cast_entry(ctx, ampi_entry_model(e), ampi_entry_master(e)) : AMP_OK;
@@ -4573,7 +4730,7 @@ static amp_status ampi_commit_arenas(amp_params *p) {
         l.base[k] = (char *)p->arena[k];
     }
     for (k = 0; k < AMPI_ARENAS; k++)
-        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], (size_t)l.bytes[k]));
+        if (p->arena[k]) AMPI_TRY((ctx->b->zero)(ctx, p->arena[k], (size_t)l.bytes[k]));
     ampi_place_set(&l, p);
     return AMP_OK;
 }
@@ -4600,7 +4757,7 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     amp_status st;
     AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    st = (ctx->b->copy)(ctx, p->table.chunks, chunks, n * sizeof *chunks);
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
@@ -4608,7 +4765,7 @@ static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -4646,13 +4803,13 @@ static amp_status ampi_commit_weights(amp_params *p) {
 
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_commit_entries(p));
-    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
-    return ampi_settle(ctx, ctx->b->sync(ctx));
+    return ampi_settle(ctx, (ctx->b->sync)(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
@@ -4719,7 +4876,7 @@ static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, 
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_CHECK(host, "the host array is NULL");
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     amp_ctx *ctx = p->ctx;
@@ -4759,7 +4916,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        if (e->low) AMPI_TRY(ctx->b->zero(ctx, e->low, (size_t)e->count * 2u));
+        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * 2u));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
@@ -4808,15 +4965,15 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
-        AMPI_TRY(ctx->b->zero(
+        AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_step_record *r) {
-    if (!ctx->b->set_record) return ctx->b->copy(ctx, p->record, r, sizeof *r);
-    return ctx->b->set_record(ctx, p->record, p->mirror, r);
+    if (!ctx->b->set_record) return (ctx->b->copy)(ctx, p->record, r, sizeof *r);
+    return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
@@ -4828,7 +4985,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     n = ampi_chunks_in_use(p, used, NULL, &elements);
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -4842,7 +4999,7 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_step_record r = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -4930,11 +5087,11 @@ static amp_status ampi_do_scaler_create(
     }
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
+    if (st == AMP_OK) st = ampi_settle(ctx, (ctx->b->copy)(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
         (void)ampi_do_free(ctx, mem);
         ampi_host_drop(ctx, s, sizeof *s);
@@ -4963,7 +5120,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -4973,7 +5130,7 @@ static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s 
     return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
-    return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
+    return (s->ctx->b->copy)(s->ctx, s->state, in, sizeof *in);
 }
 
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
@@ -5151,9 +5308,9 @@ static amp_status ampi_do_unscale(
     AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
-    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
+    if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
-        AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
+        AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
     } else
         for (i = 0; dst && i < n; i++) {
@@ -5174,7 +5331,7 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     if (!ampi_is_on(s)) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
-    AMPI_TRY(ctx->b->next_scale(ctx, s->state));
+    AMPI_TRY((ctx->b->next_scale)(ctx, s->state));
     ampi_next_iteration(s);
     ampi_iteration_ended(ctx);
     return AMP_OK;
@@ -5510,11 +5667,11 @@ static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step
 }
 static amp_status ampi_run_inspection(
     amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
-    if (!job->summed) return ctx->b->conclude(ctx, job);
-    if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
-    AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
+    if (!job->summed) return (ctx->b->conclude)(ctx, job);
+    if (!d->reduce_totals_fn) return (ctx->b->inspect)(ctx, job);
+    AMPI_TRY((ctx->b->sum_gradients)(ctx, &job->sum));
     AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, call));
-    return ctx->b->conclude(ctx, job);
+    return (ctx->b->conclude)(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
     const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
@@ -5529,14 +5686,14 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.accum = takes == AMPI_SUMS;
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
-    return ctx->b->update(ctx, &job);
+    return (ctx->b->update)(ctx, &job);
 }
 /* The counts of a step begin at 0, also if it is skipped; those of one that does not count stay. */
 static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_desc *d) {
     p->count = d->count_lost;
     if (!p->count) return AMP_OK;
     p->drawn = d->stochastic != 0;
-    return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
+    return (ctx->b->zero)(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
 static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call *call) {
@@ -5612,7 +5769,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     job.with_rates = with_rates != 0;
     job.accum = rule->takes == AMPI_SUMS;
     job.count = p->count;
-    AMPI_TRY(ctx->b->apply(ctx, &job));
+    AMPI_TRY((ctx->b->apply)(ctx, &job));
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
@@ -5631,10 +5788,10 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
-    AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
+    AMPI_TRY(job.summed ? (ctx->b->inspect)(ctx, &job) : (ctx->b->conclude)(ctx, &job));
     add.table = p->table;
     add.record = p->record;
-    AMPI_TRY(ctx->b->add(ctx, &add));
+    AMPI_TRY((ctx->b->add)(ctx, &add));
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s)) s->checked = 1;
     return AMP_OK;
@@ -5668,7 +5825,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
-    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    AMPI_TRY((ctx->b->inspect)(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
     s->checked = 1;
     return AMP_OK;
@@ -5681,16 +5838,16 @@ AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
 static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, float max_norm) {
     amp_inspect_job job = ampi_inspect_of(p, s, ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes, AMP_FOR_NORM);
     job.clip_norm = max_norm;
-    return ctx->b->inspect(ctx, &job);
+    return (ctx->b->inspect)(ctx, &job);
 }
 static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_CHECK(norm, "norm is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
-    AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
     return AMP_OK;
 }
@@ -5715,7 +5872,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
         AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
         job.record = p->probe;
     }
-    return ctx->b->clip(ctx, &job);
+    return (ctx->b->clip)(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
@@ -5724,8 +5881,8 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(out, "out is NULL");
-    if (!ctx->b->poll) return ctx->b->copy(ctx, out, p->record, sizeof *out);
-    return ctx->b->poll(ctx, p->record, p->mirror, out);
+    if (!ctx->b->poll) return (ctx->b->copy)(ctx, out, p->record, sizeof *out);
+    return (ctx->b->poll)(ctx, p->record, p->mirror, out);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
@@ -5801,8 +5958,8 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     const amp_array grad = ampi_entry_grad(e);
     amp_update_count c;
     row->name = p->params[i].name;
-    if (!p->params[i].unused) AMPI_TRY(ctx->b->histogram(ctx, &grad, 1, &row->values));
-    AMPI_TRY(ctx->b->copy(ctx, &c, &p->table.counts[i], sizeof c));
+    if (!p->params[i].unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
+    AMPI_TRY((ctx->b->copy)(ctx, &c, &p->table.counts[i], sizeof c));
     row->updates = c.updates;
     row->lost = c.lost;
     row->ratio = ampi_float(c.ratio);
@@ -5813,7 +5970,7 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
 }
 static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
     row->name = name ? name : "array";
-    if (a.data) AMPI_TRY(ctx->b->histogram(ctx, &a, 1, &row->values));
+    if (a.data) AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &row->values));
     ampi_report_values(row);
     if (!ampi_advise_not_finite(row)) (void)ampi_advise_small(row, a.dtype, 0);
     return AMP_OK;
@@ -5857,7 +6014,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
     AMPI_TRY(ampi_check_list(ctx, arrays, n));
     AMPI_CHECK(!n || names, "names is NULL");
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
     return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
@@ -5872,7 +6029,7 @@ typedef struct ampi_text {
     size_t bytes, length;
 } ampi_text;
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #endif
 static void ampi_add_text(ampi_text *t, const char *format, ...) {
     size_t room = t->length < t->bytes ? t->bytes - t->length : 0;
@@ -6471,7 +6628,7 @@ static void ampi_scope_pop(amp_ctx *ctx, ampi_mark mark) {
     s->high = mark.arenas == s->arenas ? mark.high : s->bytes;
     s->temps = mark.temps;
 }
-static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
+static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? (ctx->b->capture_id)(ctx) : 0; }
 
 /* Cached casts of a set (NULL: any), of an array (NULL: any) are stale. */
 static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
@@ -6567,10 +6724,10 @@ static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
         "the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes));
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
     if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
-    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    if (s->outgrown.n) AMPI_TRY((ctx->b->sync)(ctx));
     ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
@@ -6839,7 +6996,7 @@ static amp_status ampi_operand(
         out->data = to;
     }
     if (plan) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
+    AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
@@ -6934,8 +7091,8 @@ static amp_status ampi_fp8_fill(amp_fp8 *f) {
     AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
-    st = ctx->b->zero(ctx, f->states, f->words * 4);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
+    st = (ctx->b->zero)(ctx, f->states, f->words * 4);
+    if (st == AMP_OK) st = (ctx->b->copy)(ctx, f->states, s, bytes);
     ampi_host_drop(ctx, s, bytes);
     return ampi_settle(ctx, st);
 }
@@ -6962,7 +7119,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     f = (amp_fp8 *)ampi_host_new(ctx, sizeof *f);
     AMPI_MEMORY(f);
     f->ctx = ctx;
@@ -6989,7 +7146,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -7070,7 +7227,7 @@ static amp_status ampi_do_quantize(
     j.cols = cols;
     j.keep = keep != 0;
     AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
-    return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
+    return n ? (ctx->b->quantize)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
@@ -7272,7 +7429,7 @@ static void ampi_without_product(amp_gemm_job *j) {
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
     if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
-    return ctx->b->zero(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
+    return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
@@ -7283,10 +7440,10 @@ static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spa
     AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
-    case AMPI_RUN: return ctx->b->gemm(ctx, j);
-    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, j) : AMP_OK;
+    case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? (ctx->b->gemm_tune)(ctx, j) : AMP_OK;
     case AMPI_EXPLAIN:
-    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, j);
+    case AMPI_CHECK: return (ctx->b->gemm_explain)(ctx, goal->text, goal->bytes, j);
     }
     return AMP_OK;
 }
@@ -7583,8 +7740,8 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     if (!layer->ny) return AMP_OK;
     x.dst = layer->x.array;
     x.keep = w.keep = l->fp8_keep != 0;
-    AMPI_TRY(ctx->b->quantize(ctx, &x));
-    return ctx->b->quantize(ctx, &w);
+    AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    return (ctx->b->quantize)(ctx, &w);
 }
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
@@ -7596,9 +7753,9 @@ static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     x.keep = w.keep = 1;
     if (l->dx.data) dy.dst = layer->dy.array;
     if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
-    if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
-    if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
-    return ctx->b->quantize(ctx, &dy);
+    if (l->dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    if (l->dx.data) AMPI_TRY((ctx->b->quantize)(ctx, &w));
+    return (ctx->b->quantize)(ctx, &dy);
 }
 
 /* The dtype of an automatic y, whose product reads its operands in `used`. */
@@ -7813,7 +7970,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
-        return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
+        return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
     j.saved = ampi_saved(l);
@@ -7823,15 +7980,15 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
+    AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
@@ -7876,7 +8033,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -7972,7 +8129,7 @@ static amp_status ampi_do_column_sums(
         "dst overlaps src");
     AMPI_HAS(bias_grad);
     if (!cols || (!rows && accumulate)) return AMP_OK;
-    if (!rows) return ctx->b->zero(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
     j.dy = src;
     j.dbias = dst;
     j.rows = rows;
@@ -7980,7 +8137,7 @@ static amp_status ampi_do_column_sums(
     j.ld = ld;
     j.step = 1;
     j.accumulate = accumulate != 0;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
@@ -8007,7 +8164,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
         AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
     }
     AMPI_HAS(activation);
-    return j.count ? ctx->b->activation(ctx, &j) : AMP_OK;
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
     AMPI_VERB(ctx, activation, (ctx, desc));
@@ -8016,71 +8173,103 @@ AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc)
 
 /* What can be checked without arrays. */
 static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
+    int right = (d->labels != NULL) + (d->labels64 != NULL) + (d->labels8 != NULL) + (d->targets.data != NULL);
     AMPI_CHECK(d->classes, "desc.classes is 0");
     AMPI_CHECK(d->classes <= 0x7fffffffu, "desc.classes is too large");
     AMPI_CHECK(!d->ld || d->ld >= d->classes, "desc.ld is %llu, less than classes %llu", AMPI_ULL(d->ld),
         AMPI_ULL(d->classes));
-    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f,
-        "desc.smoothing is %g; it must be in [0, 1)", (double)d->smoothing);
-    AMPI_CHECK(!d->rows || d->labels || d->softmax, "desc.labels is NULL");
-    AMPI_CHECK(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
-        "desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing <= 1.0f,
+        "desc.smoothing is %g; it must be in [0, 1]", (double)d->smoothing);
+    AMPI_CHECK(!d->rows || right || d->softmax, "desc.labels is NULL, and so are labels64, labels8 and targets");
+    AMPI_CHECK(right < 2, "%d of desc.labels, labels64, labels8 and targets are given; one is needed", right);
+    AMPI_CHECK(!d->softmax || !(right || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
+        "desc.softmax is 1, so labels, targets, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(!d->softmax || !d->weights.data, "desc.softmax is 1, so weights must be NULL");
     AMPI_CHECK(!d->rows || !d->loss || d->row_loss, "desc.row_loss is NULL, but desc.loss is made from it");
     return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
+static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) { /* NULL is fine */
+    AMPI_CHECK(!p || ampi_is_aligned(ctx, p, size), "%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+    return AMP_OK;
+}
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
-    const ampi_extent r[5] = {
+    const ampi_extent r[7] = {
         ampi_extent_of("desc.logits", j->logits, span, 1, 0),
-        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0), /* of the size of a float */
-        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1),
+        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 2, 0),
+        ampi_extent_of("desc.targets", j->targets, span, 2, 0),
+        ampi_extent_of("desc.weights", j->weights, j->classes, 2, 0),
+        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
         ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
         ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
     };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.targets", j->targets, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.weights", j->weights, j->classes, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
-    AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
-    AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
-    AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
-    return ampi_check_extents(ctx, r, 5);
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.loss", j->loss, 4u));
+    return ampi_check_extents(ctx, r, 7);
 }
 
+/* Which of the four says what is right. */
+static void ampi_xent_right(amp_xent_job *j, const amp_xent_desc *d) {
+    j->targets = d->targets;
+    if (d->labels) {
+        j->labels = d->labels;
+        j->label_bytes = 4u;
+    } else if (d->labels64) {
+        j->labels = d->labels64;
+        j->label_bytes = 8u;
+    } else if (d->labels8) {
+        j->labels = d->labels8;
+        j->label_bytes = 1u;
+    }
+    j->each = d->targets.data || (d->weights.data && ampi_nonzero(d->smoothing));
+}
+/* Everything but logits and dlogits. */
+static amp_status ampi_xent_job_of(amp_ctx *ctx, const amp_xent_desc *desc, amp_xent_job *j) {
+    AMPI_CHECK_DESC(desc);
+    AMPI_TRY(ampi_check_xent(ctx, desc));
+    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j->factor, desc->factor, 1.0f));
+    AMPI_CHECK(amp_is_finite(j->factor), "desc.factor is not finite");
+    j->all = j->rows = desc->rows;
+    j->classes = desc->classes;
+    j->ld = desc->ld ? desc->ld : desc->classes;
+    j->weights = desc->weights;
+    ampi_xent_right(j, desc);
+    j->loss = desc->loss;
+    j->row_loss = desc->row_loss;
+    if (desc->scaler && !desc->scaler->off) j->scaler = desc->scaler->state;
+    j->smoothing = desc->smoothing;
+    j->softmax = desc->softmax != 0;
+    j->sum = desc->sum || desc->softmax;
+    return AMP_OK;
+}
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     amp_xent_job j = AMP_ZERO;
     size_t whole;
-    AMPI_CHECK_DESC(desc);
-    AMPI_TRY(ampi_check_xent(ctx, desc));
-    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j.factor, desc->factor, 1.0f));
-    AMPI_CHECK(amp_is_finite(j.factor), "desc.factor is not finite");
-    j.rows = desc->rows;
-    j.classes = desc->classes;
-    j.ld = desc->ld ? desc->ld : desc->classes;
+    AMPI_TRY(ampi_xent_job_of(ctx, desc, &j));
     j.logits = desc->logits;
     j.dlogits = desc->dlogits;
-    j.labels = desc->labels;
-    j.loss = desc->loss;
-    j.row_loss = desc->row_loss;
-    if (desc->scaler && !desc->scaler->off) j.scaler = desc->scaler->state;
-    j.smoothing = desc->smoothing;
-    j.softmax = desc->softmax != 0;
-    j.sum = desc->sum || desc->softmax;
     AMPI_TRY(ampi_from(ctx, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
         j.padding = j.ld - j.classes;
     }
     AMPI_TRY(ampi_check_logits(ctx, &j));
-    if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
+    if (j.rows == 0) return j.loss ? (ctx->b->zero)(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(xent);
-    return ctx->b->xent(ctx, &j);
+    return (ctx->b->xent)(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
@@ -8198,7 +8387,7 @@ static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
-    return ctx->b->dropout(ctx, &j);
+    return (ctx->b->dropout)(ctx, &j);
 }
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
 
@@ -8282,16 +8471,6 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if defined(__cplusplus) && defined(__THROW)
-#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
-#    else
-#      define AMPI_NO_THROW
-#    endif
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *) AMPI_NO_THROW;
-extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
-extern int fchmod(int, mode_t) AMPI_NO_THROW;
-extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
 static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
     size_t n = ampi_base_of(path);
@@ -8601,7 +8780,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
     s.n_fixed = 8;
     s.n_fields = 24;
     ampi_put_fields(s.fields, p->n, (uint64_t)p->desc.moments, 0, 0); /* then steps and skipped */
-    AMPI_TRY(visit(f, &s));
+    AMPI_TRY((visit)(f, &s));
     s.kind = AMPI_SECTION_ARRAY;
     for (i = 0; i < p->n; i++)
         for (which = 0; which < AMPI_SAVED; which++) {
@@ -8617,7 +8796,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
             memcpy(s.fields + 24, p->params[i].name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
-            AMPI_TRY(visit(f, &s));
+            AMPI_TRY((visit)(f, &s));
         }
     return AMP_OK;
 }
@@ -8645,7 +8824,7 @@ static amp_status ampi_walk_fp8(ampi_file *f, const amp_state_desc *st, ampi_vis
         s.elements.ptr = p->states;
         s.elements.count = p->words;
         s.elements.size = 4;
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     return AMP_OK;
 }
@@ -8660,7 +8839,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     for (i = 0; i < st->n_scalers; i++) {
         s.index = i;
         s.scaler = st->scalers[i];
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     AMPI_TRY(ampi_walk_fp8(f, st, visit));
     if (st->user_bytes == 0) return AMP_OK;
@@ -8670,7 +8849,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     s.elements.count = st->user_bytes;
     s.elements.size = 1;
     s.elements.host = 1;
-    return visit(f, &s);
+    return (visit)(f, &s);
 }
 
 static uint64_t ampi_section_tag(const ampi_section *s) {
@@ -8701,7 +8880,7 @@ static amp_status ampi_values_save(ampi_file *f, ampi_section *s) {
     amp_scaler_state t;
     amp_step_record r;
     if (s->kind == AMPI_SECTION_SET) {
-        AMPI_TRY(f->ctx->b->copy(f->ctx, &r, s->p->record, sizeof r));
+        AMPI_TRY((f->ctx->b->copy)(f->ctx, &r, s->p->record, sizeof r));
         ampi_put(s->fields + 8, r.steps, 8);
         ampi_put(s->fields + 16, r.skipped, 8);
     }
@@ -8728,7 +8907,7 @@ static int ampi_is_sealed(ampi_file *f) {
     return held == 8 && ampi_word(b) == ampi_xxh_end(&h);
 }
 #  if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     amp_ctx *ctx = f->ctx;
@@ -8805,7 +8984,7 @@ static amp_status ampi_visit_write(ampi_file *f, ampi_section *s) {
         if (a->host)
             memcpy(f->buffer, from, n);
         else
-            AMPI_TRY(f->ctx->b->copy(f->ctx, f->buffer, from, n));
+            AMPI_TRY((f->ctx->b->copy)(f->ctx, f->buffer, from, n));
         ampi_little_endian(f->buffer, n / a->size, a->size);
         AMPI_TRY(ampi_emit(f, f->buffer, n));
     }
@@ -8939,7 +9118,7 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
     memcpy(s->fields, at + 1, s->n_fields);
     at += 1 + s->n_fields;
     if (a->host) memcpy(a->ptr, at, bytes);
-    if (!a->host && bytes) AMPI_TRY(f->ctx->b->copy(f->ctx, a->ptr, at, bytes));
+    if (!a->host && bytes) AMPI_TRY((f->ctx->b->copy)(f->ctx, a->ptr, at, bytes));
     return ampi_values_apply(f, s);
 }
 
@@ -8997,7 +9176,7 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
     for (i = 0; i < st->n_fp8; i++)
         AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
             AMPI_ULL(i));
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
@@ -9334,18 +9513,20 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
-#  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
+#  define AMPI_LINES       __attribute__((__aligned__(64))) /* no vector lies in two lines of the cache */
 #else
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
 #endif
-#define AMPI_BLOCK 1024u
+#define AMPI_BLOCK        1024u
+#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
-#define AMPI_KC    256u
-#define AMPI_MC    528u
-#define AMPI_NC    512u
-#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
-#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#define AMPI_KC           256u
+#define AMPI_MC           528u
+#define AMPI_NC           512u
+#define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
 #define AMPI_WIDEST 16u
@@ -9386,6 +9567,14 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all
+       unless NULL, terms in their place and the sum of these; then gradients */
+    void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
+    void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
+    /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
+    void (*targets)(float *q, const float *w, size_t n, float keep, float share);
+    void (*misses)(float *x, const float *q, size_t n, float max);
+    void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -9411,7 +9600,7 @@ typedef struct ampi_kernels {
 } ampi_kernels;
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
 #else
 #  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
 #endif
@@ -9587,7 +9776,7 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 
 /* ---- avx2, with F16C.   tests: as sse2's ---- */
 #ifdef AMPI_X86
-#  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
+#  define AMPI_AVX2     __attribute__((__target__("avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx2_##name
 #  define AMPI_TARGET   AMPI_AVX2
 #  define AMPI_WIDTH    8u
@@ -9653,7 +9842,7 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #    pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
 #    pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  endif
-#  define AMPI_AVX512   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#  define AMPI_AVX512   __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx512_##name
 #  define AMPI_TARGET   AMPI_AVX512
 #  define AMPI_WIDTH    16u
@@ -9732,7 +9921,7 @@ AMPI_OP __m256i ampi_avx512_to_halves(__m512i x) { /* the plain form, as a macro
    unsigned) is done again with integers. */
 #  if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
 #    define AMPI_HAS_BF16
-#    define AMPI_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+#    define AMPI_AVX512_BF16 __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
 AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512i x) {
     return _mm512_min_epu32(least, _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)));
 }
@@ -9969,10 +10158,36 @@ static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock he
     while (c->next < c->total) {
         size_t task = c->next++;
         ampi_unlock(c);
-        c->fn(c->arg, task, w);
+        (c->fn)(c->arg, task, w);
         ampi_lock(c);
     }
 }
+/* Signals are for the program's threads: a worker takes only those that a fault of its own raises. */
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    if defined(SIG_SETMASK) /* hidden under -std=c99, too */
+#      define AMPI_SETMASK SIG_SETMASK
+#    elif defined(__mips__) || defined(__alpha__)
+#      define AMPI_SETMASK 3
+#    else
+#      define AMPI_SETMASK 2 /* Linux, but for those two */
+#    endif
+typedef sigset_t ampi_signals;
+static ampi_signals ampi_signals_block(void) {
+    static const int faults[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    ampi_signals all, old;
+    int i;
+    (void)(sigfillset)(&all);
+    for (i = 0; i < 5; i++)
+        (void)(sigdelset)(&all, faults[i]);
+    (void)pthread_sigmask(AMPI_SETMASK, &all, &old);
+    return old;
+}
+static void ampi_signals_restore(ampi_signals old) { (void)pthread_sigmask(AMPI_SETMASK, &old, NULL); }
+#  else
+typedef int ampi_signals;
+static ampi_signals ampi_signals_block(void) { return 0; }
+static void ampi_signals_restore(ampi_signals old) { (void)old; }
+#  endif
 static void *ampi_worker(void *arg) {
     ampi_cpu *c = (ampi_cpu *)arg;
     ampi_workspace *w;
@@ -9985,6 +10200,7 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
+        c->running++; /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
@@ -9997,7 +10213,7 @@ static void ampi_parallel(
     size_t i;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
-            fn(arg, i, c->work);
+            (fn)(arg, i, c->work);
         return;
     }
     ampi_lock(c);
@@ -10005,7 +10221,6 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -10032,6 +10247,7 @@ static void ampi_pool_stop(ampi_cpu *c) {
 }
 /* A worker for each room but the first, or as many as the system gives. */
 static void ampi_pool_start(ampi_cpu *c) {
+    ampi_signals old;
     if (c->rooms == 1 || pthread_mutex_init(&c->lock, NULL) != 0) return;
     if (pthread_cond_init(&c->start, NULL) != 0) {
         (void)pthread_mutex_destroy(&c->lock);
@@ -10043,10 +10259,12 @@ static void ampi_pool_start(ampi_cpu *c) {
         return;
     }
     c->process = ampi_this_process();
+    old = ampi_signals_block();         /* workers begin with the mask of who starts them */
     (void)pthread_mutex_lock(&c->lock); /* workers read how many they are when they are told to go */
     while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
         c->workers++;
     (void)pthread_mutex_unlock(&c->lock);
+    ampi_signals_restore(old);
     c->threads = c->workers + 1;
     if (c->workers == 0) ampi_pool_end(c);
 }
@@ -10060,7 +10278,7 @@ static void ampi_parallel(
     size_t i;
     (void)work;
     for (i = 0; i < tasks; i++)
-        fn(arg, i, c->work);
+        (fn)(arg, i, c->work);
 }
 #endif
 
@@ -10174,8 +10392,8 @@ static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, cons
     size_t i, m;
     for (i = 0; i < n; i += m) {
         m = ampi_random_run(at + i, n - i);
-        k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
-            k->random(buf, m, seed, stream, at + i), saturate);
+        (k->round)((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
+            (k->random)(buf, m, seed, stream, at + i), saturate);
     }
 }
 typedef struct ampi_cast_job {
@@ -10212,7 +10430,7 @@ static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t co
         else if (stochastic)
             ampi_round_block(k, to, t, f, n, j->d->seed, j->d->stream, j->d->offset + i, (int)j->d->saturate);
         else
-            k->round(to, t, f, n, NULL, (int)j->d->saturate);
+            (k->round)(to, t, f, n, NULL, (int)j->d->saturate);
     }
 }
 /* Around the caches: a buffer is filled and then written line by line, while the source of the next buffer is
@@ -10233,10 +10451,10 @@ static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) {
                 next = i + round;
             for (page = 0; page < pages; page++)
                 ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
-            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
+            (j->k->stream)(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
         }
     }
-    j->k->fence();
+    (j->k->fence)();
     return i;
 }
 static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
@@ -10317,10 +10535,10 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     size_t size = amp_dtype_size(a.dtype), i, n;
-    if (!k->is_bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
+    if (!(k->is_bad)(a.data, a.count * size, a.dtype)) return; /* nearly always */
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
-        if (!k->is_bad(ampi_at(a, i), n * size, a.dtype)) continue;
+        if (!(k->is_bad)(ampi_at(a, i), n * size, a.dtype)) continue;
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
@@ -10336,7 +10554,7 @@ static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, 
         n = ampi_least(AMPI_BLOCK, a.count - i);
         if (in_place) u = (float *)a.data + i;
         from = ampi_floats(k, a, i, n, own);
-        if (k->scale(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
+        if ((k->scale)(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
         if (in_place) continue;
         k->narrow[dst.dtype](ampi_at(dst, i), u, n);
         if (may_lose) ampi_count_lost(f, dst, i, u, n);
@@ -10393,7 +10611,7 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
         pad = (64 - n % 64) % 64; /* zeros, taken off again */
         j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
         memset(u + n, 0, pad * sizeof *u);
-        j->c->k->count(exponent, u, n + pad, found);
+        (j->c->k->count)(exponent, u, n + pad, found);
         for (e = 0; e < n + pad; e += 8)
             for (b = 0; b < 8; b++)
                 bins[b][exponent[e + b]]++;
@@ -10514,10 +10732,10 @@ static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_
         m = ampi_least(AMPI_BLOCK, n);
         u = ampi_floats(k, j->src, i, m, own);
         if (!q->write) {
-            amax = k->amax(u, m, amax);
+            amax = (k->amax)(u, m, amax);
             continue;
         }
-        amax = k->fit_to(fitted, u, m, q->by, q->limit, amax);
+        amax = (k->fit_to)(fitted, u, m, q->by, q->limit, amax);
         k->narrow[t](to, fitted, m);
         to += m;
     }
@@ -10634,12 +10852,12 @@ static double ampi_part_squares(const ampi_kernels *k, amp_array g, size_t count
         g = amp_arr(own, AMP_F32);
         from = (const char *)own;
     }
-    sum = k->squares(from, g.dtype, count, inv);
+    sum = (k->squares)(from, g.dtype, count, inv);
     by = amp_squares_by(sum);
     if (ampi_bits(by) == 0x3f800000u) return amp_widen(sum);
     if (ampi_all_zero(from, count * amp_dtype_size(g.dtype))) return 0.0;
-    (void)k->scale(own, ampi_floats(k, g, 0, count, own), count, inv);
-    return amp_squares_sum(k->squares((const char *)own, AMP_F32, count, by), by);
+    (void)(k->scale)(own, ampi_floats(k, g, 0, count, own), count, inv);
+    return amp_squares_sum((k->squares)((const char *)own, AMP_F32, count, by), by);
 }
 static double ampi_chunk_squares(const ampi_kernels *k, ampi_workspace *w, amp_array g, size_t count, float inv) {
     size_t i, parts = 0;
@@ -10668,7 +10886,7 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, count - i);
         u = ampi_floats(k, g, i, n, own);
         if (ampi_bits(j->inv) != 0x3f800000u) {
-            (void)k->scale(own, u, n, j->inv);
+            (void)(k->scale)(own, u, n, j->inv);
             u = own;
         }
         if (bad) ampi_count_faults(&out->faults, g, i, u, n);
@@ -10775,7 +10993,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
         b->k->narrow[p->model_dtype](to, w, b->n);
-    if (!b->k->is_bad(to, b->n * 2, p->model_dtype)) return 0;
+    if (!(b->k->is_bad)(to, b->n * 2, p->model_dtype)) return 0;
     for (e = 0; e < b->n; e++)
         overflow |= amp_copy_overflow(ampi_load_pattern(to, p->model_dtype, e), w[e], p->model_dtype);
     return overflow;
@@ -10808,7 +11026,7 @@ static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    b->k->count_unchanged(t, model, low, b->n);
+    (b->k->count_unchanged)(t, model, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -10893,9 +11111,9 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
         if (tally) ampi_tally_before(tally, &b);
         w = ampi_load_weights(&b, own);
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
-        (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
-        b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
-        if (tally) b.k->count_sizes(tally, w, job->u + b.i, b.n, c.lr);
+        (void)(b.k->scale)(w, w, b.n, c.decay); /* = amp_apply_one */
+        (b.k->axpy)(w, job->u + b.i, b.n, amp_negative(c.lr));
+        if (tally) (b.k->count_sizes)(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }
@@ -10924,7 +11142,7 @@ static void ampi_cpu_add_task(void *arg, size_t task, ampi_workspace *w) {
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->axpy(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
+        (j->c->k->axpy)(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
     }
 }
 static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
@@ -10947,7 +11165,7 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     c = amp_coef_of_clip(job);
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->prepare(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
+        (j->c->k->prepare)(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
         j->c->k->narrow[g.dtype](ampi_at(g, i), u, n);
     }
 }
@@ -11035,7 +11253,7 @@ static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel 
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                kn->pack4(t, width, row, depth, depth);
+                (kn->pack4)(t, width, row, depth, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -11083,17 +11301,17 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
-    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
+    if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
     if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        kn->axpy(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
     }
-    if (d->bias.data) kn->axpy(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
+    if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
     if (d->backward) {
-        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
+        (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
         if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
-        if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
+        if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
@@ -11148,7 +11366,7 @@ static void ampi_multiply_panels(
             const float *a = w->a + r * kc, *b = w->b + c * kc;
             float *to = w->c + r * AMPI_LDC + c;
             if (fused)
-                kn->fused(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
+                (kn->fused)(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
             else
                 kn->tile[t](kc, a, b, to, first);
         }
@@ -11220,7 +11438,7 @@ static void ampi_few_dots(
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
             b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
             for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -11237,9 +11455,9 @@ static void ampi_few_sums(
             n = ampi_least(AMPI_BLOCK, cols - c);
             b = ampi_floats_fetching(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
             for (r = 0; r < j->rows; r++)
-                kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+                (kn->axpy)(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
         }
-    kn->axpy(w->c, sum, j->rows * j->cols, 1.0f);
+    (kn->axpy)(w->c, sum, j->rows * j->cols, 1.0f);
 }
 static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
@@ -11359,9 +11577,9 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, end - i);
         j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
         if (d->saved.data)
-            j->k->act_grad(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
         else
-            j->k->act(x, n, d->act);
+            (j->k->act)(x, n, d->act);
         j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
@@ -11382,7 +11600,7 @@ static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t
         const amp_bias_grad_job *d = j->job;
         for (c = 0; c < cols && d->step != 1; c++)
             x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        j->k->axpy(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
@@ -11442,7 +11660,7 @@ static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, siz
 }
 static void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
-    if (d->row_loss) d->row_loss[row] = value;
+    if (d->row_loss) d->row_loss[d->first + row] = value;
     if (!d->dlogits.data) return;
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
@@ -11475,16 +11693,15 @@ static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_w
     size_t i, n;
     for (i = 0; i < j->d->classes; i += n) {
         n = ampi_least(AMP_PART, j->d->classes - i);
-        ampi_sum_part(&s, j->c->k->sum(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
+        ampi_sum_part(&s, (j->c->k->sum)(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
     }
     return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
 }
-/* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
-static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+/* Maximum and sum of a row. x[AMP_PART] keeps the terms of the last part. */
+static amp_xent_row ampi_xent_sums(const ampi_xent_work *j, size_t at, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, full;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    size_t i, n, full;
     amp_xent_row r = AMP_ZERO;
     ampi_xent_sum s;
     s.sum = ampi_sum_begin(w);
@@ -11493,64 +11710,188 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
         full = ampi_xent_logits(j, x, at + i, n);
-        *top = k->largest(x, n, AMP_XENT_LEAST);
-        k->exps(x, full, *top);
-        s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
+        *top = (k->largest)(x, n, AMP_XENT_LEAST);
+        (k->exps)(x, full, *top);
+        s.sum.part[s.sum.parts++] = amp_widen((k->sum)(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
     }
     r.max = s.max;
     r.sum = amp_narrow(ampi_sum_end_of(&s.sum));
-    r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
-    amp_xent_row_end(&r, d, j->factor);
-    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
     return r;
 }
 /* The gradients of a row: amp_xent_grad_one in vectors, and the label's. */
-static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label, const amp_xent_row *r, float *x) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
+    size_t i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
-        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        if (d->classes > AMP_PART) (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
+        (k->softmax_shares)(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
+/* The loss of a row with one label, and what its gradients need. */
+static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+    const amp_xent_job *d = j->d;
+    float weight = amp_xent_row_weight(d, label), loss;
+    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
+    if (!d->row_loss) return;
+    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
+}
+
+static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    size_t at = row * d->ld;
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
+    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
+    if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
+}
+/* q of the classes i .. i + n of a row. */
+static void ampi_xent_targets(
+    const ampi_xent_work *j, size_t row, int64_t label, size_t i, size_t n, const amp_xent_row *r, float *q) {
+    const amp_xent_job *d = j->d;
+    float buf[AMP_PART];
+    const float *w = d->weights.data ? ampi_floats(j->c->k, d->weights, i, n, buf) : NULL;
+    if (d->targets.data)
+        j->c->k->widen[d->targets.dtype](q, ampi_at(d->targets, row * d->ld + i), n);
+    else
+        memset(q, 0, n * sizeof *q);
+    if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
+}
+/* A row with a target for each class. */
+static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n;
+    float q[AMP_PART], all;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    ampi_sum misses = ampi_sum_begin(w), sum = {w->column, w->column + AMP_PARTS, 0, 0};
+    amp_xent_row_end(&r, d, j->factor, 1.0f);
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (void)ampi_xent_logits(j, x, at + i, n);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
+    }
+    all = amp_narrow(ampi_sum_end_of(&sum));
+    amp_xent_row_end(&r, d, j->factor, all);
+    if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
+    for (i = 0; d->dlogits.data && i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        (k->grad_each)(x, q, n, r.by, r.factor);
+        k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
+    }
+}
+/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
+static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
+    for (r = 0; r < AMPI_XENT_ROWS; r++)
+        for (c = 0; c < n; c++)
+            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+}
+static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < n; c++)
+            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+}
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
+    const amp_xent_job *d = j->d;
+    float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    size_t r;
+    ampi_xent_few_load(j, at, rows, x, buf);
+    j->c->k->few_terms(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        amp_xent_row row = AMP_ZERO;
+        if (amp_xent_is_wrong(d, label)) continue;
+        row.max = max[r];
+        row.sum = sum[r];
+        row.target = buf[r * d->classes + (size_t)label];
+        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        by[r] = row.by;
+        less[r] = row.less;
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+    }
+    if (!d->dlogits.data) return;
+    j->c->k->few_shares(x, d->classes, by, less);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
+    }
+    ampi_xent_few_store(j, at, rows, x, buf);
+}
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
-    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task), i;
+    int few = d->classes <= AMPI_XENT_CLASSES && !d->each;
     float x[AMP_PART];
+    for (i = row; few && i < end; i += AMPI_XENT_ROWS)
+        ampi_xent_few(j, i, ampi_least(AMPI_XENT_ROWS, end - i));
     for (; row < end; row++) {
-        int32_t label = d->softmax ? 0 : d->labels[row];
+        int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
-        if (label < 0) { /* left out */
+        if (label < 0) /* left out */
             ampi_xent_fill(d, row, 0.0f);
-        } else if ((size_t)label >= d->classes) { /* an error made visible */
+        else if (amp_xent_is_wrong(d, label)) /* an error made visible */
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
-        } else {
-            amp_xent_row r = ampi_xent_loss(j, row, x, w);
-            if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
-        }
+        else if (d->each)
+            ampi_xent_each_row(j, row, label, x, w);
+        else if (!few)
+            ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
+}
+/* What all rows count. */
+static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
+    const amp_xent_job *d = j->d;
+    ampi_sum sum = ampi_sum_begin(j->c->work);
+    size_t r, n, i;
+    if (d->sum) return 0.0;
+    for (r = 0; r < d->all; r += n) {
+        n = ampi_least(AMP_PART, d->all - r);
+        for (i = 0; i < n; i++)
+            x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
+    }
+    return ampi_sum_end_of(&sum);
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_xent_work j = AMP_ZERO;
-    size_t counted = 0, r, n;
+    float x[AMP_PART];
+    double counted;
+    size_t r, n;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
-    for (r = 0; r < d->rows && !d->softmax; r++)
-        counted += d->labels[r] >= 0;
+    counted = ampi_xent_counted(&j, x);
     j.factor = amp_xent_factor(d, counted);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
-    if (d->loss) { /* rows that are left out hold 0 */
+    if (d->loss && d->first + d->rows == d->all) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
-        for (r = 0; r < d->rows; r += n) {
-            n = ampi_least(AMP_PART, d->rows - r);
-            ampi_sum_part(&sum, j.c->k->sum(d->row_loss + r, n));
+        for (r = 0; r < d->all; r += n) {
+            n = ampi_least(AMP_PART, d->all - r);
+            ampi_sum_part(&sum, (j.c->k->sum)(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
@@ -11578,8 +11919,8 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
         if (threshold >> 32) {
             memset(x, 0, n * sizeof *x); /* p = 1 */
         } else {
-            const uint32_t *words = j->k->random(buf, n, d->rng.seed, d->rng.stream, at);
-            j->k->drop(x, words, n, (uint32_t)threshold, factor);
+            const uint32_t *words = (j->k->random)(buf, n, d->rng.seed, d->rng.stream, at);
+            (j->k->drop)(x, words, n, (uint32_t)threshold, factor);
         }
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }
@@ -11655,7 +11996,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, full, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
     return st;
 }
 
@@ -11693,6 +12034,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -11725,6 +12067,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
@@ -11734,6 +12077,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#pragma pack(pop)
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 
@@ -11808,12 +12152,12 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 /* ---- operations that all paths of vectors spell alike: by the vectors that gcc and clang have in the language, where
    they give the same instructions whatever the flags; the others by name ---- */
 #if AMPI_PASS == AMPI_PASS_ALIKE
-typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS AMPI_F(words_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((aligned(1), may_alias));
-typedef uint32_t AMPI_F(u32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef int32_t AMPI_F(i32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef uint64_t AMPI_F(u64) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS AMPI_F(words_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((__aligned__(1), __may_alias__));
+typedef uint32_t AMPI_F(u32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef int32_t AMPI_F(i32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef uint64_t AMPI_F(u64) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
 #  define AMPI_U32 AMPI_F(u32)
 #  define AMPI_I32 AMPI_F(i32)
 #  define AMPI_U64 AMPI_F(u64)
@@ -11933,7 +12277,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
 /* F16, by instructions. They help FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
    times too small, its NaN apart. */
 #  ifdef AMPI_HAS_HALVES
-typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((__aligned__(1), __may_alias__));
 AMPI_INNER AMPI_WORDS AMPI_F(load_halves)(const void *p) { return AMPI_F(from_halves)(*(const AMPI_F(halves_at) *)p); }
 AMPI_INNER void AMPI_F(store_two_halves)(char *p, const char *s) {
     AMPI_F(halves) a = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s));
@@ -11949,7 +12293,7 @@ AMPI_INNER void AMPI_F(store_halves)(char *p, const char *s) {
 }
 #  endif
 #  ifdef AMPI_HAS_HALVES_OF_F8
-typedef uint16_t AMPI_F(u16) __attribute__((vector_size(2u * AMPI_WIDTH)));
+typedef uint16_t AMPI_F(u16) __attribute__((__vector_size__(2u * AMPI_WIDTH)));
 AMPI_INNER AMPI_WORDS AMPI_F(load_e5m2)(const void *p) {
     return AMPI_F(from_halves)((AMPI_F(halves))((AMPI_F(u16))AMPI_F(load_bytes)(p) << 8));
 }
@@ -12101,9 +12445,12 @@ AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
     AMPI_WORDS b = AMPI_BITS(x), y = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0x80000000u)), AMPI_WORD(0), b);
     return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0xff800001u), b), y, b));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y > 0, and not NaN */
-    AMPI_WORDS b = AMPI_BITS(y), g = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0)), AMPI_BITS(dy), AMPI_WORD(0));
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800001u), b), g, AMPI_WORD(0)));
+/* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
+AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    AMPI_WORDS b = AMPI_BITS(y), size = AMPI_AND(b, AMPI_WORD(0x7fffffffu));
+    AMPI_WORDS above_inf = AMPI_SUB_WORDS(size, AMPI_WORD(0x7f800000u)); /* > 0: NaN */
+    AMPI_MASK open = AMPI_GREATER(AMPI_MAX(b, above_inf), AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif
 
@@ -12411,6 +12758,34 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
+AMPI_OUTER void AMPI_F(targets)(float *q, const float *w, size_t n, float keep, float share) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_ADD(AMPI_SET(share), AMPI_MUL(AMPI_SET(keep), AMPI_LOAD(q + i)));
+        AMPI_STORE(q + i, w ? AMPI_MUL(x, AMPI_LOAD(w + i)) : x);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_targets(q + i, w ? w + i : NULL, n - i, keep, share);
+}
+AMPI_OUTER void AMPI_F(misses)(float *x, const float *q, size_t n, float max) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS one = AMPI_LOAD(q + i);
+        AMPI_FLOATS miss = AMPI_MUL(AMPI_SUB(AMPI_SET(max), AMPI_LOAD(x + i)), one);
+        AMPI_STORE(x + i, AMPI_CHOOSE(AMPI_NONZERO(one), miss, one));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_misses(x + i, q + i, n - i, max);
+}
+AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, float factor) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS less = AMPI_MUL(AMPI_LOAD(q + i), AMPI_SET(factor));
+        AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), AMPI_NEGATIVE(less)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
+}
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
@@ -12654,6 +13029,42 @@ AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
     for (i = 0; i < AMPI_WIDTH; i++)
         top = lane[i] > top ? lane[i] : top;
     return top;
+}
+/* The sum of a row of few classes: AMPI_F(part) with a row in each lane. */
+AMPI_INNER AMPI_FLOATS AMPI_F(few_sum)(const float *x, size_t classes) {
+    AMPI_FLOATS s[AMPI_XENT_CLASSES];
+    size_t c, h;
+    for (c = 0; c < AMPI_XENT_CLASSES; c++)
+        s[c] = c < classes ? AMPI_ADD(AMPI_SET(0.0f), AMPI_LOAD(x + c * AMPI_XENT_ROWS)) : AMPI_SET(0.0f);
+    for (h = AMPI_XENT_CLASSES / 2u; h; h /= 2u)
+        for (c = 0; c < h; c++)
+            s[c] = AMPI_ADD(s[c], s[c + h]);
+    return s[0];
+}
+AMPI_OUTER void AMPI_F(few_terms)(float *x, size_t classes, float *max, float *all, float *sum) {
+    size_t i, c;
+    for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+        AMPI_FLOATS top = AMPI_SET(AMP_XENT_LEAST);
+        if (all) AMPI_STORE(all + i, AMPI_F(few_sum)(x + i, classes));
+        for (c = 0; c < classes; c++)
+            top = AMPI_LARGER(AMPI_LOAD(x + c * AMPI_XENT_ROWS + i), top);
+        for (c = 0; c < classes; c++) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(at), top)));
+        }
+        AMPI_STORE(max + i, top);
+        AMPI_STORE(sum + i, AMPI_F(few_sum)(x + i, classes));
+    }
+    AMPI_F(done)();
+}
+AMPI_OUTER void AMPI_F(few_shares)(float *x, size_t classes, const float *by, const float *less) {
+    size_t i, c;
+    for (c = 0; c < classes; c++)
+        for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_FUSE(AMPI_LOAD(at), AMPI_LOAD(by + i), AMPI_NEGATIVE(AMPI_LOAD(less + i))));
+        }
+    AMPI_F(done)();
 }
 /* |x| as bits, 0 for NaN. */
 AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
@@ -13019,6 +13430,13 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* ---- what a path puts into the table: each starts from the one below it and replaces what it does better.
    tests: tests/test_paths.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+/* the loops that each path has */
+/* clang-format off */
+#  define AMPI_LOOPS(X) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dot) X(squares) X(sum) X(count) X(largest) \
+    X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
+    X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
+/* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;
     k->lanes = AMPI_WIDTH;
@@ -13041,25 +13459,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
-    k->random = AMPI_F(random);
-    k->is_bad = AMPI_F(is_bad);
-    k->scale = AMPI_F(scale);
-    k->axpy = AMPI_F(axpy);
-    k->amax = AMPI_F(amax);
-    k->fit_to = AMPI_F(fit_to);
-    k->dot = AMPI_F(dot);
-    k->squares = AMPI_F(squares);
-    k->sum = AMPI_F(sum);
-    k->count = AMPI_F(count);
-    k->largest = AMPI_F(largest);
-    k->exps = AMPI_F(exps);
-    k->softmax_shares = AMPI_F(softmax_shares);
-    k->act = AMPI_F(act);
-    k->act_grad = AMPI_F(act_grad);
-    k->drop = AMPI_F(drop);
-    k->prepare = AMPI_F(prepare);
-    k->count_sizes = AMPI_F(count_sizes);
-    k->count_unchanged = AMPI_F(count_unchanged);
+#  define AMP_X(name) k->name = AMPI_F(name);
+    AMPI_LOOPS(AMP_X)
+#  undef AMP_X
 #  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -13076,6 +13478,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  endif
 }
 /* Here ends what the path defined. */
+#  undef AMPI_LOOPS
 #  undef AMPI_F
 #  undef AMPI_TARGET
 #  undef AMPI_WIDTH

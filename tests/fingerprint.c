@@ -1829,6 +1829,45 @@ static void loss_case(amp_dtype in, amp_dtype out, int labels, int form) {
     finish();
 }
 
+/* What is right: labels of 8 bytes, of one, targets; weights of the classes. */
+static void loss_each_case(amp_dtype in, amp_dtype other, int form) {
+    static const loss_shape shapes[] = {{17, 10, 0}, {5, 17, 20}, {3, 2100, 0}};
+    static const char *const form_names[] = {
+        "labels64", "labels8", "weights", "weights, smoothed", "targets", "targets, weights, smoothed"};
+    size_t i, r;
+    if (!start("cross-entropy %s, %s: %s", type(in), type(other), form_names[form])) return;
+    for (i = 0; i < LENGTH(shapes); i++) {
+        const loss_shape *c = &shapes[i];
+        size_t ld = c->ld ? c->ld : c->classes;
+        int64_t labels64[17];
+        uint8_t labels8[17];
+        fp_xent_desc d = AMP_ZERO;
+        d.sum = (uint32_t)(i == 1);
+        d.rows = c->rows;
+        d.classes = c->classes;
+        d.ld = ld;
+        for (r = 0; r < c->rows; r++) {
+            labels8[r] = (uint8_t)below(c->classes < 255 ? (uint32_t)c->classes : 255u);
+            labels64[r] = r % 5 == 2 ? -1 : labels8[r];
+        }
+        d.logits = fill(NORMAL, in, c->rows * ld, 0);
+        if (form == 1) d.labels8 = (const uint8_t *)put(labels8, c->rows, 0);
+        if (form >= 4) d.targets = fill(NORMAL, other, c->rows * ld, 0);
+        if (form != 1 && form < 4) d.labels64 = (const int64_t *)put(labels64, 8 * c->rows, 0);
+        if (form == 2 || form == 3 || form == 5) d.weights = fill(NORMAL, other, c->classes, 0);
+        d.smoothing = form == 3 || form == 5 ? 0.1f : 0.0f;
+        d.loss = one_float(-7.0f);
+        d.row_loss = (float *)room(4 * c->rows, 0);
+        d.dlogits = blank(other, c->rows * ld, 0);
+        mix_status(fp_xent(run.ctx, &d));
+        see(d.loss, AMP_F32, 1);
+        see(d.row_loss, AMP_F32, 1);
+        see_math(d.dlogits);
+        drop(0);
+    }
+    finish();
+}
+
 static void loss_cases(void) {
     static const loss_shape wide[] = {{4, 1000, 0}, {2, 3000, 3001}};
     size_t f, t, i;
@@ -1845,6 +1884,10 @@ static void loss_cases(void) {
                 loss_one(&wide[i], types[f], types[f], NORMAL, 1, form);
             finish();
         }
+    for (f = 0; f < 5; f++)
+        for (t = 0; t < 5; t++)
+            for (form = 0; form < 6; form++)
+                loss_each_case(types[f], types[t], form);
 }
 
 /* ==== products ==================================================================================================== */

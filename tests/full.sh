@@ -67,6 +67,7 @@ table() {
     echo "headers||tests/headers.sh"
     echo "readme||tests/readme_snippets.sh"
     echo "torch||tests/torch.sh --full"
+    echo "notebook|for-notebook|tests/notebook.sh"
     for target in $(tests/zig.sh --list); do echo "zig-$target||tests/zig.sh $target"; done
     for place in elsewhere one sixteen loaded again; do echo "place-$place||tests/places.sh $place"; done
     # `make test` on processors with less than this one (tests/hide)

@@ -1229,8 +1229,9 @@ static amp_status try_linear_tune(void) {
 }
 static amp_status try_xent(void) {
     static const size_t pointers[] = {AT(amp_xent_desc, logits.data), AT(amp_xent_desc, labels),
-        AT(amp_xent_desc, loss), AT(amp_xent_desc, row_loss), AT(amp_xent_desc, dlogits.data),
-        AT(amp_xent_desc, scaler), AT(amp_xent_desc, from), END};
+        AT(amp_xent_desc, labels64), AT(amp_xent_desc, labels8), AT(amp_xent_desc, targets.data),
+        AT(amp_xent_desc, weights.data), AT(amp_xent_desc, loss), AT(amp_xent_desc, row_loss),
+        AT(amp_xent_desc, dlogits.data), AT(amp_xent_desc, scaler), AT(amp_xent_desc, from), END};
     amp_ctx *ctx = some_context();
     amp_xent_desc d = AMP_ZERO;
     amp_dtype t = some_dtype();
@@ -1240,7 +1241,13 @@ static amp_status try_xent(void) {
     d.logits = some_array(t, d.rows * d.classes);
     if (fuzz_percent(85)) d.dlogits = some_array(some_dtype(), d.rows * d.classes);
     if (fuzz_percent(25)) d.dlogits = d.logits;
-    d.labels = (const int32_t *)some_place();
+    switch (fuzz_below(4)) {
+    case 0: d.labels = (const int32_t *)some_place(); break;
+    case 1: d.labels64 = (const int64_t *)some_place(); break;
+    case 2: d.labels8 = (const uint8_t *)some_place(); break;
+    case 3: d.targets = some_array(some_dtype(), d.rows * d.classes); break;
+    }
+    if (fuzz_percent(30)) d.weights = some_array(some_dtype(), d.classes);
     if (fuzz_percent(90)) d.row_loss = (float *)some_place();
     if (fuzz_percent(70)) d.loss = (float *)some_place();
     if (fuzz_percent(50)) d.scaler = some_scaler();
@@ -1250,6 +1257,9 @@ static amp_status try_xent(void) {
     if (fuzz_percent(10)) {
         d.softmax = 1;
         d.labels = NULL;
+        d.labels64 = NULL;
+        d.labels8 = NULL;
+        d.targets.data = d.weights.data = NULL;
         d.loss = d.row_loss = NULL;
         d.scaler = NULL;
         d.smoothing = 0;

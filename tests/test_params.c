@@ -2,6 +2,8 @@
    Guards: >>params. */
 #include "set.h"
 
+#include <time.h>
+
 static uint16_t half_of(amp_dtype type, float x) { return (uint16_t)ref_encode((double)x, type, 0); }
 
 /* Every combination of owned and adopted master, model copy and gradient, with and without init, for every model dtype:
@@ -262,6 +264,40 @@ static void names_and_getters(t_run *t) {
     amp_params_destroy(p);
     CHECK_EQ(amp_params_count(NULL), 0);
     amp_params_destroy(NULL);
+}
+
+/* Seconds of the processor for n parameters to be added, found and refused a second time. */
+static double many_names_seconds(t_run *t, amp_ctx *ctx, int n) {
+    clock_t start = clock();
+    amp_param_desc e = AMP_ZERO;
+    amp_params *p = NULL;
+    char name[32];
+    int i, wrong = 0;
+    e.name = name;
+    e.count = 1;
+    CHECK_OK(amp_params_create(&p, ctx, NULL));
+    for (i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "expert.%d.weight", i);
+        wrong += amp_params_find(p, name) != (size_t)i || amp_params_add(p, &e) != AMP_OK;
+    }
+    for (i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "expert.%d.weight", i);
+        wrong += amp_params_find(p, name) != (size_t)i || strcmp(amp_param_get(p, (size_t)i).name, name) != 0;
+        wrong += i % 997 == 0 && amp_params_add(p, &e) != AMP_ERR_INVALID_ARG;
+    }
+    CHECK_EQ(wrong, 0);
+    amp_params_destroy(p);
+    return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+/* 25 times as many names take about 25 times as long, not 625 times (a search of the list took 2,000 times). */
+static void many_names(t_run *t) {
+    amp_ctx *ctx = NULL;
+    double few, many;
+    CHECK_OK(amp_cpu_create(&ctx, NULL));
+    few = many_names_seconds(t, ctx, 2000);
+    many = many_names_seconds(t, ctx, 50000);
+    CHECK(many < 200 * (few + 1e-4));
+    amp_ctx_destroy(ctx);
 }
 
 static void shapes(t_run *t) { /* rows and cols, given, left out, or instead of the count */
@@ -597,6 +633,6 @@ static void empty_set(t_run *t) {
 const t_test t_suite_params[] = {{"params.where_weights_come_from", where_weights_come_from, T_ALL},
     {"params.masters_none", masters_none, T_ALL}, {"params.keep_f32", keep_f32, T_ALL},
     {"params.dtypes_and_defaults", dtypes_and_defaults, T_ALL}, {"params.names_and_getters", names_and_getters, T_ALL},
-    {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
+    {"params.many_names", many_names, T_HOST}, {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
     {"params.init_is_copied", init_is_copied, T_ALL}, {"params.arenas_and_ledger", arenas_and_ledger, T_ALL},
     {"params.moves", moves, T_ALL}, {"params.empty_set", empty_set, T_ALL}, {NULL, NULL, 0}};

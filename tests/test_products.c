@@ -1130,21 +1130,73 @@ static void gradient_check(t_run *t) {
     }
 }
 
-static void relu_at_zero(t_run *t) { /* derivative 0 where y = 0, also for -0, and where y is NaN */
-    float y[6] = {0.0f, -0.0f, 1e-30f, 2.0f, ref_f32(0x7fc00000), ref_f32(0xffc00000)}, dy[6] = {5, 6, 7, 8, 9, 10};
-    float got[6];
+/* ReLU's backward gives 0 where y <= 0, else dy: of 19 values of y in a row of odd length, so that all paths meet them,
+   with dy a number, NaN and Inf; in a layer of its own, with column sums, and in the product that made dy. */
+#define RELU_ROW 19
+static amp_array relu_put(t_run *t, const float *x, amp_dtype type) {
+    float bits[RELU_ROW];
+    size_t i;
+    for (i = 0; i < RELU_ROW; i++)
+        amp_store(bits, type, i, x[i]);
+    return amp_arr(t_put(t, bits, RELU_ROW * amp_dtype_size(type)), type);
+}
+static int relu_passes(float y) { return !(y <= 0.0f); }
+static void relu_backward_one(t_run *t, amp_dtype type, amp_dtype saved, float dy, int how) {
+    static const uint32_t patterns[8] = {
+        0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7fc00000, 0xffc00000, 0x7f800000, 0xff800000};
+    float y[RELU_ROW], x[RELU_ROW], unit[RELU_ROW], got[RELU_ROW], bits[RELU_ROW];
+    size_t i;
+    amp_linear_desc l = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    for (i = 0; i < RELU_ROW; i++) {
+        y[i] = ref_f32(patterns[i % 8]);
+        x[i] = dy;
+        unit[i] = 1;
+    }
+    l.rows = g.m = g.k = 1;
+    l.in = 1;
+    l.out = g.n = RELU_ROW;
+    l.act = g.act = AMP_RELU;
+    l.dbias = how == 1 ? amp_arr(t_alloc(t, sizeof x), AMP_F32) : l.dbias;
+    l.y = g.aux = relu_put(t, y, saved);
+    l.dy = g.b = relu_put(t, x, type);
+    g.a = relu_put(t, unit, type);
+    g.backward = 1;
+    g.d = how == 2 ? relu_put(t, unit, type) : l.dy;
+    CHECK_OK(how == 2 ? amp_gemm(t->ctx, &g) : amp_linear_backward(t->ctx, &l));
+    t_get(t, bits, g.d.data, RELU_ROW * amp_dtype_size(type));
+    for (i = 0; i < RELU_ROW; i++) {
+        float want = relu_passes(y[i]) ? dy : 0.0f;
+        got[i] = amp_load(bits, type, i);
+        t_note(t, "%s, y %s, way %d, y[%d] %g, dy %g", amp_dtype_name(type), amp_dtype_name(saved), how, (int)i,
+            (double)y[i], (double)dy);
+        CHECK(amp_is_nan(want) ? amp_is_nan(got[i]) : ref_f32_bits(got[i]) == ref_f32_bits(want));
+    }
+    t_clear(t);
+}
+static void relu_backward(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    const float dy[3] = {5.0f, ref_f32(0x7fc00000), ref_f32(0xff800000)};
+    int i, s, v, how;
+    for (i = 0; i < 3; i++)
+        for (s = 0; s < 3; s++)
+            for (v = 0; v < 3; v++)
+                for (how = 0; how < 3; how++)
+                    relu_backward_one(t, types[i], types[s], dy[v], how);
+}
+static void relu_at_zero(t_run *t) { /* derivative 0 where y = 0, also for -0, and 1 at the least y above it */
+    float y[4] = {0.0f, -0.0f, 1e-30f, 2.0f}, dy[4] = {5, 6, 7, 8};
+    float got[4];
     amp_linear_desc l = AMP_ZERO;
     l.rows = 1;
     l.in = 1;
-    l.out = 6;
+    l.out = 4;
     l.act = AMP_RELU;
     l.y = amp_arr(t_put(t, y, sizeof y), AMP_F32);
     l.dy = amp_arr(t_put(t, dy, sizeof dy), AMP_F32);
     CHECK_OK(amp_linear_backward(t->ctx, &l));
     t_get(t, got, l.dy.data, sizeof got);
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 7 && got[3] == 8);
-    CHECK_F32(got[4], 0.0f);
-    CHECK_F32(got[5], 0.0f);
 }
 
 static void activations_keep_nan(t_run *t) { /* forward and backward: NaN and Inf are data */
@@ -1179,7 +1231,7 @@ static void activations_keep_nan(t_run *t) { /* forward and backward: NaN and In
         l.dy = amp_arr(t_put(t, dy, 20), AMP_F32);
         CHECK_OK(amp_linear_backward(t->ctx, &l));
         t_get(t, got, l.dy.data, 20);
-        if (act == AMP_GELU) CHECK(amp_is_nan(got[0]));
+        CHECK(act == AMP_GELU ? amp_is_nan(got[0]) : got[0] == 1.0f); /* what came is passed on, or is NaN */
         CHECK(got[1] == 2.0f);
         CHECK(act ? got[2] == 0.0f : got[2] == 3.0f);
         CHECK(amp_is_nan(got[3]));
@@ -1885,6 +1937,221 @@ static void xent_softmax(t_run *t) { /* no labels: the shares themselves, to sam
     }
 }
 
+/* ---- what is right: labels of three types, weights of the classes, a target for each class ---- */
+
+/* e.labels, as every type that they have; what is not negative fits in a byte. */
+static void xent_label_types(t_run *t) {
+    size_t rows = 300, classes = 11, i, k;
+    int32_t labels[300];
+    int64_t labels64[300];
+    uint8_t labels8[300];
+    float *x = (float *)t_host(t, 4 * rows * classes), *want = (float *)t_host(t, 4 * rows * classes);
+    float *got = (float *)t_host(t, 4 * rows * classes), loss[4];
+    amp_xent_desc e = AMP_ZERO;
+    for (i = 0; i < rows * classes; i++)
+        x[i] = t_real(t) * 3.0f;
+    for (i = 0; i < rows; i++) {
+        labels8[i] = (uint8_t)t_below(t, (uint32_t)classes + 1); /* some are wrong */
+        labels64[i] = labels[i] = labels8[i];
+    }
+    e.rows = rows;
+    e.classes = classes;
+    e.logits = amp_arr(t_put(t, x, 4 * rows * classes), AMP_F32);
+    e.dlogits = amp_arr(t_alloc(t, 4 * rows * classes), AMP_F32);
+    e.loss = (float *)t_alloc(t, 4);
+    e.row_loss = (float *)t_alloc(t, 4 * rows);
+    for (k = 0; k < 4; k++) {
+        e.labels = k == 0 ? (const int32_t *)t_put(t, labels, sizeof labels) : NULL;
+        e.labels8 = k == 1 ? (const uint8_t *)t_put(t, labels8, sizeof labels8) : NULL;
+        if (k == 3) labels64[4] = (int64_t)1 << 32; /* not 0 */
+        if (k == 3) labels64[5] = -((int64_t)1 << 40);
+        e.labels64 = k > 1 ? (const int64_t *)t_put(t, labels64, sizeof labels64) : NULL;
+        e.sum = k == 3;
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+        t_get(t, k ? got : want, e.dlogits.data, 4 * rows * classes);
+        t_get(t, &loss[k], e.loss, 4);
+        t_note(t, "type %d", (int)k);
+        if (k == 1 || k == 2) CHECK(memcmp(got, want, 4 * rows * classes) == 0);
+        if (k == 1 || k == 2) CHECK(memcmp(&loss[k], &loss[0], 4) == 0);
+    }
+    CHECK(amp_is_nan(got[4 * classes]));
+    CHECK_F32(got[5 * classes], 0.0f);
+}
+
+/* As PyTorch has them, in double: row losses, gradients, loss. NULL: no weights, no targets. */
+static void xent_each_f64(t_run *t, const amp_xent_desc *e, const float *x, const int32_t *labels, const float *w,
+    const float *targets, double *row, double *grad, double *loss) {
+    size_t r, c, n = e->classes;
+    double s = (double)e->smoothing, counted = 0, *q = (double *)t_host(t, 8 * n);
+    for (*loss = 0, r = 0; r < e->rows; r++) {
+        double sum = 0, all = 0, miss = 0;
+        size_t label = (size_t)(labels[r] < 0 ? 0 : labels[r]);
+        for (c = 0; c < n; c++)
+            sum += exp((double)x[r * n + c]);
+        for (c = 0; c < n; c++) {
+            double target = targets ? (double)targets[r * n + c] : c == label ? 1.0 : 0.0;
+            q[c] = ((1 - s) * target + s / (double)n) * (w ? (double)w[c] : 1.0);
+            if (!targets && labels[r] < 0) q[c] = 0;
+            all += q[c];
+            miss += q[c] * (log(sum) - (double)x[r * n + c]);
+        }
+        for (c = 0; c < n; c++)
+            grad[r * n + c] = exp((double)x[r * n + c]) / sum * all - q[c];
+        row[r] = miss;
+        *loss += miss;
+        if (targets)
+            counted += 1;
+        else if (labels[r] >= 0)
+            counted += w ? (double)w[label] : 1.0;
+    }
+    if (e->sum || counted == 0) return;
+    *loss /= counted;
+    for (r = 0; r < e->rows * n; r++)
+        grad[r] /= counted;
+}
+static void xent_weights(t_run *t) {
+    static const size_t class_list[] = {1, 3, 10, 40, 2100};
+    static const float smooth[] = {0.0f, 0.1f, 1.0f};
+    int k;
+    for (k = 0; k < 60; k++) { /* weights, targets or both; sum or mean; smoothing */
+        size_t classes = class_list[(size_t)k % (t_slow(t) ? 4 : 5)], rows = 7, n = rows * classes, i;
+        float *x = (float *)t_host(t, 4 * n), *p = (float *)t_host(t, 4 * n), *g = (float *)t_host(t, 4 * n);
+        float *w = (float *)t_host(t, 4 * classes), row[7], loss;
+        double want_row[7], *want = (double *)t_host(t, 8 * n), want_loss;
+        int32_t labels[7];
+        int weighted = k % 3 != 0, soft = k % 3 != 1;
+        amp_xent_desc e = AMP_ZERO;
+        for (i = 0; i < n; i++) {
+            x[i] = t_real(t) * 3.0f;
+            p[i] = t_below(t, 3) ? (t_real(t) + 1.0f) / (float)classes : 0.0f;
+        }
+        for (i = 0; i < classes; i++)
+            w[i] = t_below(t, 6) ? t_real(t) + 1.5f : 0.0f;
+        for (i = 0; i < rows; i++)
+            labels[i] = (int32_t)t_below(t, (uint32_t)classes + 1) - 1;
+        e.rows = rows;
+        e.classes = classes;
+        e.sum = (uint32_t)k / 5 % 2;
+        e.smoothing = smooth[k / 3 % 3];
+        e.logits = amp_arr(t_put(t, x, 4 * n), AMP_F32);
+        e.dlogits = k % 4 ? amp_arr(t_alloc(t, 4 * n), AMP_F32) : e.logits;
+        if (soft) e.targets = amp_arr(t_put(t, p, 4 * n), AMP_F32);
+        if (!soft) e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+        if (weighted) e.weights = amp_arr(t_put(t, w, 4 * classes), AMP_F32);
+        e.loss = (float *)t_alloc(t, 4);
+        e.row_loss = (float *)t_alloc(t, sizeof row);
+        t_note(t, "%d classes, weights %d, targets %d, sum %d, smoothing %g", (int)classes, weighted, soft, (int)e.sum,
+            (double)e.smoothing);
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+        t_get(t, g, e.dlogits.data, 4 * n);
+        t_get(t, row, e.row_loss, sizeof row);
+        t_get(t, &loss, e.loss, 4);
+        xent_each_f64(t, &e, x, labels, weighted ? w : NULL, soft ? p : NULL, want_row, want, &want_loss);
+        for (i = 0; i < rows; i++)
+            CHECK_NEAR((double)row[i], want_row[i], 1e-5);
+        for (i = 0; i < n; i++)
+            CHECK_NEAR((double)g[i], want[i], 2e-6);
+        CHECK_NEAR((double)loss, want_loss, 3e-5);
+        t_clear(t);
+    }
+}
+/* A one-hot target is a label, to the bit, where each class has a target: weights with smoothing. Impossible classes
+   (logits of -Inf) do no harm where their target is 0, and weights of 0 everywhere give nothing at all. */
+static void xent_one_hot(t_run *t) {
+    float x[4][5] = {{1, 2, 3, 4, 5}, {0}, {3, -1, 2, 0, 1}, {2, 2, 2, 2, 1}}, hot[4][5] = {{0}}, g[2][4][5], row[2][4];
+    float w[5] = {0.5f, 2.0f, 1.5f, 0.25f, 1.0f}, none[5] = {0}, loss;
+    int32_t labels[4] = {0, 3, 2, 1};
+    int i;
+    amp_xent_desc e = AMP_ZERO;
+    for (i = 0; i < 4; i++)
+        hot[i][labels[i]] = 1.0f;
+    e.rows = 4;
+    e.classes = 5;
+    e.sum = 1;
+    e.smoothing = 0.2f;
+    e.logits = amp_arr(t_put(t, x, sizeof x), AMP_F32);
+    e.dlogits = amp_arr(t_alloc(t, sizeof x), AMP_F32);
+    e.weights = amp_arr(t_put(t, w, sizeof w), AMP_F32);
+    e.row_loss = (float *)t_alloc(t, sizeof row[0]);
+    e.loss = (float *)t_alloc(t, 4);
+    for (i = 0; i < 2; i++) {
+        e.labels = i ? NULL : (const int32_t *)t_put(t, labels, sizeof labels);
+        e.targets = amp_arr(i ? t_put(t, hot, sizeof hot) : NULL, AMP_F32);
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+        t_get(t, g[i], e.dlogits.data, sizeof g[i]);
+        t_get(t, row[i], e.row_loss, sizeof row[i]);
+    }
+    CHECK(memcmp(g[0], g[1], sizeof g[0]) == 0 && memcmp(row[0], row[1], sizeof row[0]) == 0);
+    t_note(t, "-Inf where the target is 0");
+    x[0][1] = x[2][4] = ref_f32(0xff800000);
+    e.smoothing = 0.0f;
+    t_set(t, e.logits.data, x, sizeof x);
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+    t_get(t, g[0], e.dlogits.data, sizeof g[0]);
+    t_get(t, &loss, e.loss, 4);
+    CHECK(amp_is_finite(loss));
+    CHECK_F32(g[0][0][1], 0.0f);
+    t_note(t, "weights of 0: the mean of nothing");
+    e.sum = 0;
+    e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+    e.targets.data = NULL;
+    e.weights = amp_arr(t_put(t, none, sizeof none), AMP_F32);
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+    t_get(t, g[0], e.dlogits.data, sizeof g[0]);
+    t_get(t, &loss, e.loss, 4);
+    CHECK_F32(loss, 0.0f);
+    CHECK(g[0][0][2] == 0 && g[0][3][0] == 0);
+    t_note(t, "all smoothing: the label does not matter, -Inf elsewhere does");
+    e.weights.data = NULL;
+    e.smoothing = 1.0f;
+    x[0][1] = 0.0f;
+    t_set(t, e.logits.data, x, sizeof x);
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+    t_get(t, row[0], e.row_loss, sizeof row[0]);
+    t_get(t, g[0], e.dlogits.data, sizeof g[0]);
+    CHECK_NEAR((double)row[0][3], log(4 * exp(2.0) + exp(1.0)) - 9.0 / 5, 1e-6);
+    CHECK_F32(g[0][3][0], g[0][3][3]);
+    CHECK(!amp_is_finite(row[0][2]));
+}
+/* Every dtype of weights and targets, every number of classes, rows apart. */
+static void xent_each_scenario(t_run *t, t_blob *b, const void *arg) {
+    size_t c, i, rows = 5;
+    (void)arg;
+    for (c = 0; c < N_FEW; c++) {
+        amp_dtype type = ref_dtypes[c % 5], other = ref_dtypes[(c + c / 5 + 1) % 5];
+        size_t classes = few[c], ld = classes + c % 3, n = rows * ld;
+        void *x = t_host(t, n * 4), *p = t_host(t, n * 4), *w = t_host(t, classes * 4);
+        int64_t labels[5];
+        amp_xent_desc e = AMP_ZERO;
+        if (classes > 1100 && t_slow(t)) continue;
+        for (i = 0; i < n; i++) {
+            amp_store(x, type, i, logit_of_kind(t, i / ld, i % ld));
+            amp_store(p, other, i, i % 4 ? (t_real(t) + 1.0f) * 0.25f : 0.0f);
+        }
+        for (i = 0; i < classes; i++)
+            amp_store(w, other, i, i % 7 ? t_real(t) + 1.25f : 0.0f);
+        for (i = 0; i < rows; i++)
+            labels[i] = (int64_t)t_below(t, (uint32_t)classes + 1) - 1;
+        e.rows = rows;
+        e.classes = classes;
+        e.ld = ld;
+        e.smoothing = c % 2 ? 0.1f : 0.0f;
+        e.logits = amp_arr(t_put(t, x, n * amp_dtype_size(type)), type);
+        e.dlogits = c % 4 == 1 ? e.logits : amp_arr(t_put(t, x, n * amp_dtype_size(type)), type);
+        if (c % 3) e.labels64 = (const int64_t *)t_put(t, labels, sizeof labels);
+        if (c % 3 == 0) e.targets = amp_arr(t_put(t, p, n * amp_dtype_size(other)), other);
+        if (c % 3 || c % 2) e.weights = amp_arr(t_put(t, w, classes * amp_dtype_size(other)), other);
+        e.loss = (float *)t_alloc(t, 4);
+        e.row_loss = (float *)t_alloc(t, 4 * rows);
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+        blob_floats(t, b, e.loss, AMP_F32, 1);
+        blob_floats(t, b, e.row_loss, AMP_F32, rows);
+        blob_floats(t, b, e.dlogits.data, type, n);
+        t_note(t, "%s and %s, classes %d", amp_dtype_name(type), amp_dtype_name(other), (int)classes);
+    }
+}
+static void xent_each(t_run *t) { t_same_everywhere(t, xent_each_scenario, NULL); }
+
 static void xent_errors(t_run *t) {
     float x[64] = {0}, row[4] = {0};
     int32_t labels[4] = {0, 1, 2, 0};
@@ -1931,6 +2198,18 @@ static void xent_errors(t_run *t) {
     CHECK_STATUS(
         amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy softmax labels loss");
     e = good;
+    e.labels8 = (const uint8_t *)good.labels;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy 2 labels8");
+    e = good;
+    e.weights = amp_arrn(px, AMP_F32, 2);
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy weights");
+    e = good;
+    e.labels = NULL;
+    e.targets = good.dlogits;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "desc.dlogits overlaps desc.targets");
+    e.targets = amp_arrn(px, AMP_F32, 11);
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "desc.targets.count is 11");
+    e = good;
     e.row_loss = NULL;
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy row_loss");
     e = good;
@@ -1961,11 +2240,13 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"gemm.backward_of_none", gemm_backward_of_none, T_ALL}, {"gemm.errors", gemm_errors, T_ALL},
     {"gemm.threads_do_not_matter", threads_do_not_matter, T_CPU}, {"linear.layers", linear_layers, T_ALL},
     {"linear.gradient_check", gradient_check, T_ALL}, {"linear.relu_at_zero", relu_at_zero, T_ALL},
-    {"linear.activations_keep_nan", activations_keep_nan, T_ALL}, {"linear.errors", linear_errors, T_ALL},
-    {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
-    {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
+    {"linear.relu_backward", relu_backward, T_ALL}, {"linear.activations_keep_nan", activations_keep_nan, T_ALL},
+    {"linear.errors", linear_errors, T_ALL}, {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL},
+    {"xent.values", xent_values, T_ALL}, {"xent.extremes", xent_extremes, T_ALL},
+    {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
     {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
     {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
-    {"xent.padding", xent_padding, T_ALL}, {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
-    {NULL, NULL, 0}};
+    {"xent.padding", xent_padding, T_ALL}, {"xent.label_types", xent_label_types, T_ALL},
+    {"xent.weights", xent_weights, T_ALL}, {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL},
+    {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL}, {NULL, NULL, 0}};

@@ -29,7 +29,7 @@ def preprocessed(cc):
             inside = os.path.basename(marker.group(1)) == "amp.h"
         elif inside and not line.startswith("#"):
             kept.append(line)
-    return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", " ".join(kept))
+    return re.sub(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)", "", " ".join(kept))
 
 
 def items(text):
@@ -96,6 +96,7 @@ class Header:
         if "sizeof" not in text:
             return str(self.value(text))
         text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text).replace("/", "//")
+        text = re.sub(r"\bsizeof ?\( ?\( ?(\w+) ?\* ?\) ?0 ?\) ?-> ?(\w+)", r"C.sizeof(dict(\1._fields_)['\2'])", text)
         return re.sub(r"\bsizeof ?\( ?(\w+) ?\)", r"C.sizeof(\1)", text)
 
     def type(self, text):
@@ -122,7 +123,7 @@ class Header:
             if c == "," and depth == 0:
                 parts.append(text[start:i].strip())
                 start = i + 1
-        return [p for p in parts if p and p != "void"]
+        return [p for p in parts if p not in ("", "void", "...")]  # of a variadic function: those that have names
 
     @staticmethod
     def split(declaration):

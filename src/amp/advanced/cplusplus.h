@@ -35,6 +35,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 } /* extern "C++" */
 #endif
 
+#pragma pack(pop)
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif

@@ -234,9 +234,9 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
 #  if defined(__clang__) /* not inlined, so that the short way is; one compiler warns of the other's form */
-#    define AMPI_RARE AMP_INLINE __attribute__((noinline, cold))
+#    define AMPI_RARE AMP_INLINE __attribute__((noinline, __cold__))
 #  else
-#    define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused))
+#    define AMPI_RARE AMP_HD static __attribute__((noinline, __cold__, __unused__))
 #  endif
 #else
 #  define AMPI_RARE AMP_INLINE
@@ -248,7 +248,7 @@ AMPI_RARE uint32_t ampi_widen_rare(uint32_t pattern, amp_dtype t) { return ampi_
 
 #if defined(__F16C__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__)
 #  define AMPI_F16C
-typedef float ampi_four __attribute__((vector_size(16)));
+typedef float ampi_four __attribute__((__vector_size__(16)));
 AMP_INLINE uint32_t ampi_f16c_narrow(uint32_t x) {
     ampi_four v = {ampi_float(x), 0.0f, 0.0f, 0.0f};
     __asm__("vcvtps2ph $0, %0, %0" : "+x"(v)); /* 0: to nearest even, whatever the control word says */

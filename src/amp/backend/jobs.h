@@ -135,7 +135,7 @@ typedef enum amp_purpose {
     AMP_FOR_UNSCALE,    /* the gradients are written back unscaled: summed 1, fresh 1, sum.write 1, scaler given */
     AMP_FOR_ACCUMULATE, /* a micro-batch joins the window, or is dropped, or spoils it: summed is 1 when it is judged */
     AMP_FOR_STEP        /* a step is taken or skipped. With sum.accum the window is used up */
-} amp_purpose;
+} AMP_INT amp_purpose;
 
 /* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and
    scaler is given; then summed is 1, too. */
@@ -171,7 +171,7 @@ typedef struct amp_inspect_job {
     X(AMP_SGD,   AMP_UPDATE_SGD,  0, 0.999f) \
     X(AMP_LION,  AMP_UPDATE_LION, 1, 0.99f)
 #define AMP_X(kind, rule, moments) kind,
-typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_update_kind;
+typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } AMP_INT amp_update_kind;
 #undef AMP_X
 /* clang-format on */
 
@@ -245,16 +245,21 @@ typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless a
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
 
+/* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
+   from number `first` on. The loss is made with the last. */
 typedef struct amp_xent_job { /* rows > 0 */
-    size_t rows, classes, ld;
+    size_t all, first, rows, classes, ld;
     amp_array logits, dlogits;
-    const int32_t *labels;
+    amp_array targets, weights; /* or data NULL */
+    const void *labels;         /* NULL: softmax, or targets */
     float *loss, *row_loss;
     const amp_scaler_state *scaler; /* NULL: scale 1 */
     float factor, smoothing;
     uint32_t sum;
-    uint32_t softmax; /* 1: labels is NULL, and dlogits gets exp(x - max) / sum * factor */
-    size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
+    uint32_t softmax;     /* 1: dlogits gets exp(x - max) / sum * factor */
+    uint32_t label_bytes; /* 4 or 8: signed; 1: unsigned */
+    uint32_t each;        /* 1: every class has a target of its own: targets, or weights with smoothing */
+    size_t padding;       /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */

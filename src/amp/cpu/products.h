@@ -70,7 +70,7 @@ static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel 
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                kn->pack4(t, width, row, depth, depth);
+                (kn->pack4)(t, width, row, depth, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -118,17 +118,17 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
     float alpha = amp_gemm_alpha(d);
-    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
+    if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
     if (d->c.data) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        kn->axpy(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
     }
-    if (d->bias.data) kn->axpy(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
+    if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
     if (d->backward) {
-        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
+        (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
         if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
-        if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
+        if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
@@ -183,7 +183,7 @@ static void ampi_multiply_panels(
             const float *a = w->a + r * kc, *b = w->b + c * kc;
             float *to = w->c + r * AMPI_LDC + c;
             if (fused)
-                kn->fused(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
+                (kn->fused)(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
             else
                 kn->tile[t](kc, a, b, to, first);
         }
@@ -255,7 +255,7 @@ static void ampi_few_dots(
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
             b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
             for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -272,9 +272,9 @@ static void ampi_few_sums(
             n = ampi_least(AMPI_BLOCK, cols - c);
             b = ampi_floats_fetching(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
             for (r = 0; r < j->rows; r++)
-                kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+                (kn->axpy)(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
         }
-    kn->axpy(w->c, sum, j->rows * j->cols, 1.0f);
+    (kn->axpy)(w->c, sum, j->rows * j->cols, 1.0f);
 }
 static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
@@ -394,9 +394,9 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, end - i);
         j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
         if (d->saved.data)
-            j->k->act_grad(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
         else
-            j->k->act(x, n, d->act);
+            (j->k->act)(x, n, d->act);
         j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
@@ -417,7 +417,7 @@ static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t
         const amp_bias_grad_job *d = j->job;
         for (c = 0; c < cols && d->step != 1; c++)
             x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        j->k->axpy(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */

@@ -23,7 +23,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
     AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
-    return ctx->b->cast(ctx, dst, src, count, opt);
+    return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
@@ -56,8 +56,8 @@ static amp_status ampi_do_all_finite(
     AMPI_CHECK(report, "report is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
@@ -70,8 +70,8 @@ static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, cons
     AMPI_CHECK(out, "out is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->histogram)(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
 }

@@ -78,16 +78,6 @@ static int ampi_temporary_name(ampi_replacement *r, uint64_t process, uint64_t a
 }
 
 #  if !defined(_WIN32)
-#    if defined(__cplusplus) && defined(__THROW)
-#      define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
-#    else
-#      define AMPI_NO_THROW
-#    endif
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
-extern int fileno(FILE *) AMPI_NO_THROW;
-extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
-extern int fchmod(int, mode_t) AMPI_NO_THROW;
-extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 
 static void ampi_directory_of(const char *path, char to[AMPI_PATH]) {
     size_t n = ampi_base_of(path);

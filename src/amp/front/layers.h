@@ -184,8 +184,8 @@ static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     if (!layer->ny) return AMP_OK;
     x.dst = layer->x.array;
     x.keep = w.keep = l->fp8_keep != 0;
-    AMPI_TRY(ctx->b->quantize(ctx, &x));
-    return ctx->b->quantize(ctx, &w);
+    AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    return (ctx->b->quantize)(ctx, &w);
 }
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
@@ -197,9 +197,9 @@ static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     x.keep = w.keep = 1;
     if (l->dx.data) dy.dst = layer->dy.array;
     if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
-    if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
-    if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
-    return ctx->b->quantize(ctx, &dy);
+    if (l->dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    if (l->dx.data) AMPI_TRY((ctx->b->quantize)(ctx, &w));
+    return (ctx->b->quantize)(ctx, &dy);
 }
 
 /* The dtype of an automatic y, whose product reads its operands in `used`. */
@@ -414,7 +414,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
-        return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
+        return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
     j.saved = ampi_saved(l);
@@ -424,15 +424,15 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
+    AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
@@ -477,7 +477,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -573,7 +573,7 @@ static amp_status ampi_do_column_sums(
         "dst overlaps src");
     AMPI_HAS(bias_grad);
     if (!cols || (!rows && accumulate)) return AMP_OK;
-    if (!rows) return ctx->b->zero(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
     j.dy = src;
     j.dbias = dst;
     j.rows = rows;
@@ -581,7 +581,7 @@ static amp_status ampi_do_column_sums(
     j.ld = ld;
     j.step = 1;
     j.accumulate = accumulate != 0;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
@@ -608,7 +608,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
         AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
     }
     AMPI_HAS(activation);
-    return j.count ? ctx->b->activation(ctx, &j) : AMP_OK;
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
     AMPI_VERB(ctx, activation, (ctx, desc));

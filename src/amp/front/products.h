@@ -193,7 +193,7 @@ static void ampi_without_product(amp_gemm_job *j) {
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
     if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
-    return ctx->b->zero(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
+    return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
@@ -204,10 +204,10 @@ static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spa
     AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
-    case AMPI_RUN: return ctx->b->gemm(ctx, j);
-    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, j) : AMP_OK;
+    case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? (ctx->b->gemm_tune)(ctx, j) : AMP_OK;
     case AMPI_EXPLAIN:
-    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, j);
+    case AMPI_CHECK: return (ctx->b->gemm_explain)(ctx, goal->text, goal->bytes, j);
     }
     return AMP_OK;
 }

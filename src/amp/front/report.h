@@ -68,8 +68,8 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     const amp_array grad = ampi_entry_grad(e);
     amp_update_count c;
     row->name = p->params[i].name;
-    if (!p->params[i].unused) AMPI_TRY(ctx->b->histogram(ctx, &grad, 1, &row->values));
-    AMPI_TRY(ctx->b->copy(ctx, &c, &p->table.counts[i], sizeof c));
+    if (!p->params[i].unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
+    AMPI_TRY((ctx->b->copy)(ctx, &c, &p->table.counts[i], sizeof c));
     row->updates = c.updates;
     row->lost = c.lost;
     row->ratio = ampi_float(c.ratio);
@@ -80,7 +80,7 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
 }
 static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
     row->name = name ? name : "array";
-    if (a.data) AMPI_TRY(ctx->b->histogram(ctx, &a, 1, &row->values));
+    if (a.data) AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &row->values));
     ampi_report_values(row);
     if (!ampi_advise_not_finite(row)) (void)ampi_advise_small(row, a.dtype, 0);
     return AMP_OK;
@@ -124,7 +124,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
     AMPI_TRY(ampi_check_list(ctx, arrays, n));
     AMPI_CHECK(!n || names, "names is NULL");
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
     return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
@@ -139,7 +139,7 @@ typedef struct ampi_text {
     size_t bytes, length;
 } ampi_text;
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #endif
 static void ampi_add_text(ampi_text *t, const char *format, ...) {
     size_t room = t->length < t->bytes ? t->bytes - t->length : 0;

@@ -94,7 +94,7 @@ static void ampi_scope_pop(amp_ctx *ctx, ampi_mark mark) {
     s->high = mark.arenas == s->arenas ? mark.high : s->bytes;
     s->temps = mark.temps;
 }
-static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
+static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? (ctx->b->capture_id)(ctx) : 0; }
 
 /* Cached casts of a set (NULL: any), of an array (NULL: any) are stale. */
 static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
@@ -190,10 +190,10 @@ static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
         "the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes));
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
     if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
-    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    if (s->outgrown.n) AMPI_TRY((ctx->b->sync)(ctx));
     ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
@@ -462,7 +462,7 @@ static amp_status ampi_operand(
         out->data = to;
     }
     if (plan) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
+    AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
     if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;

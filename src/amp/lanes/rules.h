@@ -138,9 +138,12 @@ AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
     AMPI_WORDS b = AMPI_BITS(x), y = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0x80000000u)), AMPI_WORD(0), b);
     return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0xff800001u), b), y, b));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y > 0, and not NaN */
-    AMPI_WORDS b = AMPI_BITS(y), g = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0)), AMPI_BITS(dy), AMPI_WORD(0));
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800001u), b), g, AMPI_WORD(0)));
+/* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
+AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    AMPI_WORDS b = AMPI_BITS(y), size = AMPI_AND(b, AMPI_WORD(0x7fffffffu));
+    AMPI_WORDS above_inf = AMPI_SUB_WORDS(size, AMPI_WORD(0x7f800000u)); /* > 0: NaN */
+    AMPI_MASK open = AMPI_GREATER(AMPI_MAX(b, above_inf), AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif
 

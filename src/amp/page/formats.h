@@ -29,7 +29,7 @@ AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
 /* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
    rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
-typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
+typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } AMP_INT amp_rounding;
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
    Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word

@@ -20,7 +20,7 @@ typedef enum amp_act {
     AMP_TANH,
     AMP_SIGMOID,
     AMP_ACT_COUNT
-} amp_act;
+} AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -111,8 +111,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   Backward of ReLU (derivative 0 at 0), TANH and SIGMOID reads y, of the others aux. Class: enqueue. Numerics:
-   products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux. Class:
+   enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
@@ -158,24 +158,32 @@ typedef struct amp_xent_desc {
     uint32_t _begin;
     uint32_t sum; /* 0: mean over the rows that count; 1: sum */
     size_t rows, classes;
-    size_t ld;             /* elements between rows of logits and dlogits; 0 => classes */
-    amp_array logits;      /* [rows, classes] */
-    const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
+    size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
+    amp_array logits; /* [rows, classes] */
+    /* What is right, one of four, the others NULL. Labels in context memory, [rows]: 0 .. classes-1; negative: the row
+       is left out (gradient 0). Or a target per class, [rows, classes], any dtype: a row should sum up to 1 */
+    const int32_t *labels;
+    const int64_t *labels64;
+    const uint8_t *labels8;
+    amp_array targets;
+    amp_array weights;  /* of the classes, [classes], any dtype, or data NULL: 1 each */
     float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
     float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
     amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
                            count of rows * ld or more the columns from classes to ld are its own: zeros are written */
     amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
-    float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, loss, row_loss and
-                            scaler NULL, smoothing 0 */
+    float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
+    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, targets, weights,
+                            loss, row_loss and scaler NULL, smoothing 0 */
     const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
+   a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
+   `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */

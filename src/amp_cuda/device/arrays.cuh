@@ -15,9 +15,6 @@ typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
     uint32_t amax;                     /* bits of the largest magnitude */
     uint32_t _pad;
 } ampi_k_histogram_bins;
-typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
-    uint64_t rows;                 /* that count */
-} ampi_k_xent_state;
 typedef struct ampi_k_cast_args {
     void *dst;
     const void *src;
@@ -190,3 +187,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_finite) X(ampi_k_histogram)

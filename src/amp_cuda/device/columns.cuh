@@ -2,7 +2,7 @@
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
    apart.   tests: tests/test_products.c ---- */
-#define AMPI_K_STRIPE 256u
+#define AMPI_K_STRIPE      256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
     float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
@@ -186,3 +186,5 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     out[1] = beta_ptr ? amp_mul(beta, *beta_ptr) : beta;
 }
 
+#define AMPI_K_COLUMNS(X) \
+    X(ampi_k_bias_grad<0>) X(ampi_k_bias_grad<1>) X(ampi_k_columns) X(ampi_k_columns_alone) X(ampi_k_scalars)
