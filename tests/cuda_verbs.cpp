@@ -196,6 +196,22 @@ static amp_status v_xent(world *w) {
     e.scaler = w->s;
     return amp_softmax_cross_entropy(w->x, e);
 }
+static amp_status v_vocabulary(world *w) { /* two pieces */
+    amp_linear_xent_desc d = AMP_ZERO;
+    d.linear.rows = 20;
+    d.linear.in = 8;
+    d.linear.out = 30;
+    d.linear.x = at(w, 0, AMP_F32);
+    d.linear.w = at(w, 0, AMP_F32, 1024);
+    d.linear.dw = at(w, 4, AMP_F32);
+    d.xent.labels = (int32_t *)w->buf[5];
+    d.xent.row_loss = (float *)w->buf[6];
+    d.xent.loss = (float *)w->buf[7];
+    d.chunk = 12;
+    d.scratch = w->buf[3];
+    d.scratch_bytes = 12 * 30 * 4 + 256;
+    return amp_linear_cross_entropy(w->x, d);
+}
 static amp_status gemm(world *w, amp_gemm_desc g) {
     g.m = 16;
     g.n = 24;
@@ -519,13 +535,14 @@ typedef struct verb {
 
 static const verb verbs[] = {/* enqueue first */
     {"cast", v_cast}, {"copy_async", v_copy}, {"cast as a copy", v_cast_same}, {"zero", v_zero}, {"step", v_step},
-    {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own},
-    {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain},
-    {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
-    {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
-    {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
-    {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
-    {"column sums", v_column_sums}, {"activation", v_activation}, {"cast stochastic", v_cast_sr},
+    {"xent", v_xent}, {"vocabulary", v_vocabulary}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear},
+    {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
+    {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"inspect apply", v_apply},
+    {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam},
+    {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize},
+    {"linear f8", v_linear_f8}, {"column sums", v_column_sums}, {"activation", v_activation},
+    {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
     {"norm", q_norm}, {"report", q_report}, {"watch", q_watch}, {"param_read", q_read}, {"param_write", q_write},
