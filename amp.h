@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -210,7 +212,7 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -415,8 +417,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, which need counts; {NULL} entries are skipped. AMP_OK whatever is found.
-   Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays. In lists a count is needed: 0 is an empty array, as {NULL} is. AMP_OK whatever
+   is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -797,8 +799,9 @@ typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) wi
    output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
    of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
    its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
-   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set
-   steps; everything else is cast for the one call. */
+   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end, until their set
+   steps or, of arrays that no set owns, until amp_scaler_update, any set's step, or a forward that follows an
+   amp_linear_backward which read them: one iteration. Everything else is cast for the one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
@@ -837,8 +840,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set.
-   Class: host. */
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set,
+   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
    backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
@@ -853,12 +856,25 @@ typedef struct amp_precision {
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, a bias of a different dtype is rounded to d's dtype first, and so is the value that backward multiplies by
-   act' and, with FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
+   16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
+   act' and the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
+   ReLU). The same bits for any thread count;
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } AMP_INT amp_act; /* GELU: GPT-2's form */
+/* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
+   sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
+   and 3.5e-7; SILU 3e-7 |x| and 3e-7; TANH and SIGMOID 2.5e-7 |y| + 2^-126, and 1.5e-7 from y as it is stored. */
+typedef enum amp_act {
+    AMP_ACT_NONE = 0,
+    AMP_RELU,
+    AMP_GELU,
+    AMP_GELU_ERF,
+    AMP_SILU,
+    AMP_TANH,
+    AMP_SIGMOID,
+    AMP_ACT_COUNT
+} AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -883,8 +899,10 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as the forward product left it (for ReLU the forward d will do) */
-    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
+                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+    amp_array
+        dbias; /* output, n elements of any dtype, or data NULL: column sums of d. A bias gradient if d is a dy; if
+                        d is a dw: amp_column_sums. Batch 1 and ldd 0 or n only */
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
@@ -918,7 +936,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array w;          /* [out, in], same dtype as x */
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
+                             reads; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -943,9 +962,15 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
+   Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums of 0.
+   dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
 
@@ -964,6 +989,21 @@ AMP_API amp_status amp_quantize(
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i);     /* 1 / scale, for scale_a, _b. Class: host */
 typedef struct amp_fp8_info { float scale, amax, largest; } amp_fp8_info; /* of the last cast; of the history */
 AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out);  /* Class: query */
+
+typedef struct amp_activation_desc { /* y[i] = act(x[i]); or, with dx, dx[i] = dy[i] times act's derivative */
+    uint32_t _begin;
+    amp_act act; /* not AMP_ACT_NONE */
+    size_t count;
+    amp_array x;  /* the value before act: read by forward, and by backward of GELU, GELU_ERF and SILU */
+    amp_array y;  /* forward's output, may be x; read by backward of ReLU, TANH and SIGMOID. AMP_AUTO => x's dtype */
+    amp_array dy; /* gradient of y, for backward */
+    amp_array dx; /* backward's output, may be dy; AMP_AUTO => dy's dtype. data NULL: forward */
+    uint64_t _end;
+} amp_activation_desc;
+
+/* An activation apart from a product, forward or backward; any dtypes, each result rounded once, to nearest. Arrays are
+   the same one, with one element size, or apart. Class: enqueue. Numerics: bit contract; errors at amp_act. */
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc);
 
 typedef struct amp_xent_desc {
     uint32_t _begin;
@@ -1757,7 +1797,11 @@ AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
    rule. */
 #define AMPI_ACT_LIST(X) \
     X(AMP_GELU, gelu, 1) \
-    X(AMP_RELU, relu, 0)
+    X(AMP_RELU, relu, 0) \
+    X(AMP_GELU_ERF, gelu_erf, 1) \
+    X(AMP_SILU, silu, 1) \
+    X(AMP_TANH, tanh, 0) \
+    X(AMP_SIGMOID, sigmoid, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
 #define AMP_X(name, rule, aux) \
     if (act == name) return ampi_scalar_##rule(x);
@@ -2135,7 +2179,7 @@ typedef amp_gemm_desc amp_gemm_job;
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
     amp_array dbias;               /* [cols], or data NULL */
-    size_t rows, cols;
+    size_t rows, cols, ld;         /* ld: elements between rows; cols with an act */
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
@@ -2178,6 +2222,12 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
+typedef struct amp_activation_job { /* out[i] = act(in[i]), or in[i] * act'(saved[i]) where saved is there; count > 0 */
+    amp_array in, saved, out;
+    size_t count;
+    amp_act act;
+    uint32_t _pad;
+} amp_activation_job;
 typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
@@ -2311,9 +2361,11 @@ AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float f
     r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
 }
+AMP_INLINE float amp_xent_grad_at(const amp_xent_row *r, float term) { /* at the label, whose term it is */
+    return amp_mul(amp_sub(amp_sub(amp_div(term, r->sum), r->keep), r->share), r->factor);
+}
 AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
-    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
-    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+    return amp_xent_grad_at(r, amp_xent_term(r->target, r->max));
 }
 AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
     return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
@@ -2732,6 +2784,7 @@ typedef struct amp_backend {
     amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *);
     amp_status (*gemm_tune)(amp_ctx *, const amp_gemm_job *); /* NULL: there is nothing to choose */
     amp_status (*bias_grad)(amp_ctx *, const amp_bias_grad_job *);
+    amp_status (*activation)(amp_ctx *, const amp_activation_job *);
     amp_status (*xent)(amp_ctx *, const amp_xent_job *);
     /* policy */
     uint64_t (*capture_id)(amp_ctx *); /* of the capture in progress, 0: none. NULL: always 0 */
@@ -2743,7 +2796,7 @@ typedef struct amp_backend {
 #define AMPI_ENTRIES(X) \
     X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
     X(conclude) X(inspect) X(update) X(apply) X(add) \
-    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
+    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(activation) X(xent) X(dropout) X(quantize)
 /* clang-format on */
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
@@ -2769,8 +2822,9 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
    itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
 #define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+    ": a different thread is inside a call of this context, or a call never returned (an exception or longjmp left " \
+    "it: only destroying is left). A context serves one thread at a time: make one for each thread (on the CPU with " \
+    "amp_cpu_desc.threads = 1), or one call after the other"
 #define AMP_VERB(ctx, name, call) \
     do { \
         amp_ctx *in_ = (ctx); \
@@ -3280,6 +3334,7 @@ AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *te
 AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_activation, amp_activation_desc, (c), amp_ctx *c)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
 AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
 AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
@@ -3327,6 +3382,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -3353,7 +3409,6 @@ extern "C++" {
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -3533,6 +3588,34 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
+   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
+#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
+#else
+#  define AMPI_CANCEL(state, old) (void)(state)
+#  define AMPI_NO_CANCEL          0
+#endif
+typedef struct ampi_caller {
+    ampi_fpu fpu;
+    int cancel, error;
+} ampi_caller;
+static ampi_caller ampi_caller_enter(void) {
+    ampi_caller c;
+    c.error = errno;
+    c.cancel = 0;
+    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.fpu = ampi_fpu_enter();
+    return c;
+}
+static void ampi_caller_leave(ampi_caller c, amp_status status) {
+    ampi_fpu_leave(c.fpu);
+    if (status == AMP_OK) errno = c.error;
+    AMPI_CANCEL(c.cancel, NULL);
+}
+static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3555,12 +3638,13 @@ struct amp_ctx {
     amp_scaler *scalers;
     amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    uint32_t in_use;     /* atomic, as the next three: 1: a verb is running */
+    const void *thread;  /* whose, while a verb runs; NULL: none */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
     const char *verb;    /* that runs: its name up to the colon; NULL: none */
     const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
-    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    ampi_caller caller;  /* while a verb runs */
     char error[320];
 };
 
@@ -3594,6 +3678,7 @@ static void ampi_give(amp_ctx *ctx) {
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
         if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
+    AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
 }
 
@@ -3605,16 +3690,25 @@ static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
-    ctx->fpu = ampi_fpu_enter();
+    AMPI_WRITE(&ctx->thread, ampi_this_thread());
+    ctx->caller = ampi_caller_enter();
     ctx->verb = verb;
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
     ctx->verb = NULL;
-    ampi_fpu_leave(ctx->fpu);
     ampi_give(ctx);
+    ampi_caller_leave(caller, status);
     return status;
+}
+/* Ends the verb in which this thread still has the context: an exception or a longjmp has left it. */
+static void ampi_end_left(amp_ctx *ctx) {
+    if (!ctx || AMPI_READ(&ctx->thread) != ampi_this_thread()) return;
+    ctx->inside = NULL;
+    amp_log_event(ctx, AMP_LOG_WARNING, "this call never returned: what it was making is lost");
+    (void)amp_verb_end(ctx, AMP_OK);
 }
 /* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
 #define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
@@ -3627,6 +3721,11 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
         if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
         ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
+    } while (0)
+#define AMPI_DESTROY(ctx, name, arguments) \
+    do { \
+        ampi_end_left(ctx); \
+        AMPI_VOID_VERB(ctx, name, arguments); \
     } while (0)
 
 /* ---- sentences ---- */
@@ -3751,7 +3850,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -3766,10 +3866,12 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        (ctx->b->release)(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
     (ctx->b->destroy)(ctx);
@@ -3777,6 +3879,7 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -3978,12 +4081,12 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
-/* A good entry of a list: an array with a count, or {NULL}. */
+/* A good entry of a list: an array, of no elements, too, or {NULL}. */
 static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
     const size_t size = amp_dtype_size(a.dtype);
     size_t bytes;
     if (!a.data) return a.count == 0;
-    if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
+    if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
 static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
@@ -3995,8 +4098,7 @@ static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
     AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
-    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
-    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
+    return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
 }
 
 static amp_status ampi_do_all_finite(
@@ -4157,6 +4259,7 @@ struct amp_params {
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+static void ampi_iteration_ended(amp_ctx *ctx);                      /* casts of arrays that no set owns, too */
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -4414,7 +4517,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -5010,7 +5113,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -5223,6 +5326,7 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
     AMPI_TRY((ctx->b->next_scale)(ctx, s->state));
     ampi_next_iteration(s);
+    ampi_iteration_ended(ctx);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
@@ -5821,24 +5925,25 @@ static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master
         AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
     return 1;
 }
-#define AMPI_MANY_SUBNORMAL 0.1 /* of values that are not 0 */
+#define AMPI_MANY_SUBNORMAL 10.0 /* percent of the values that are not 0 */
 static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) {
-    const amp_fates *f = &row->fate[t];
     double by = (double)amp_histogram_suggest_scale(&row->values);
+    double subnormal = 0.0;
     int narrow = t == AMP_F16 || ampi_is_f8(t);
+    if (narrow) subnormal = 100.0 * row->fate[t].subnormal; /* an array that is not there may have any dtype */
     if (row->values.total && row->values.zero == row->values.total) {
         AMPI_ADVISE(row,
             is_gradient && narrow ? "every value is 0: raise the loss scale, or is the layer cut off?"
                                   : "every value is 0: is the layer cut off?");
         return 1;
     }
-    if (!narrow || f->subnormal < AMPI_MANY_SUBNORMAL) return 0;
+    if (subnormal < AMPI_MANY_SUBNORMAL) return 0;
     if (is_gradient && t == AMP_F16 && by > 1.0)
         AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in f16: a loss scale %.0f times as large fits",
-            100.0 * f->subnormal, by);
+            subnormal, by);
     else
-        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale",
-            100.0 * f->subnormal, amp_dtype_name(t));
+        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale", subnormal,
+            amp_dtype_name(t));
     return 1;
 }
 
@@ -5973,6 +6078,7 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (w->where) return AMP_OK;
     AMPI_CHECK(name, "name is NULL");
+    AMPI_CHECK(!a.data || a.count, "array.count is 0");
     AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
@@ -6441,8 +6547,10 @@ typedef struct ampi_cached {
     char *copy;
     uint64_t capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
     amp_dtype dtype;
-    uint32_t valid;
+    uint32_t valid; /* 2: no set owns the source, and a backward has read it: for backwards only */
 } ampi_cached;
+
+typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_PLAN } ampi_reader; /* of an operand; PLAN: not yet */
 
 typedef struct ampi_arenas {
     void **list;
@@ -6526,7 +6634,15 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_iteration_ended(amp_ctx *ctx) {
+    size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++)
+        if (!ctx->scope->cached[i].set) ctx->scope->cached[i].valid = 0;
+}
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) {
+    ampi_stale(ctx, p, NULL);
+    ampi_iteration_ended(ctx);
+}
 static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
     AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
@@ -6827,8 +6943,17 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
-static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
+/* A cached cast is read: is it what is wanted? A backward ends the iteration for an array that no set owns: a forward
+   that comes after it casts anew. */
+static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
+    const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
+    k->valid = !fresh ? 0 : reader == AMPI_BACKWARD && !k->set ? 2 : 1;
+    return fresh;
+}
+/* *out = a in dtype `want` (AMP_AUTO: as it is). */
+static amp_status ampi_operand(
+    amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, ampi_reader reader, amp_array *out) {
+    const int plan = reader == AMPI_PLAN;
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -6857,7 +6982,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
         like.dtype = want;
         AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
-        if (k->valid) {
+        if (ampi_cached_read(k, reader)) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
@@ -6868,6 +6993,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
     if (plan) return AMP_OK;
     AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
+    if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
     return AMP_OK;
 }
@@ -6909,7 +7035,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, AMPI_FORWARD, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -7015,7 +7141,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -7375,7 +7501,7 @@ static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    const int plan = goal->kind == AMPI_EXPLAIN;
+    const ampi_reader reader = goal->kind == AMPI_EXPLAIN ? AMPI_PLAN : AMPI_FORWARD;
     amp_gemm_job j;
     amp_op op;
     amp_op_class c;
@@ -7392,8 +7518,8 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
     AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    st = ampi_operand(ctx, j.a, span.a, want, reader, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, reader, &j.b);
     if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
@@ -7680,8 +7806,8 @@ static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     if (layer->fp8) return AMP_OK;
     layer->x = ampi_plain_factor(l->x, 0);
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
-    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_FORWARD, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_FORWARD, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
@@ -7811,8 +7937,8 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
     layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_BACKWARD, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_BACKWARD, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
@@ -7842,7 +7968,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.dy = l->dy;
     j.saved = ampi_saved(l);
     j.rows = l->rows;
-    j.cols = l->out;
+    j.cols = j.ld = l->out;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
@@ -7895,7 +8021,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
-    j.cols = l->in;
+    j.cols = j.ld = l->in;
     j.dbias = b->dbias;
     j.accumulate = 1;
     return (ctx->b->bias_grad)(ctx, &j);
@@ -7976,6 +8102,63 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 
+/* ---- sums of columns and activations, apart from products.   tests: tests/test_layers.c ---- */
+
+static amp_status ampi_do_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    amp_bias_grad_job j = AMP_ZERO;
+    size_t span;
+    if (!ld) ld = cols;
+    AMPI_CHECK(ld >= cols, "ld is %llu, less than the %llu columns of a row", AMPI_ULL(ld), AMPI_ULL(cols));
+    span = ampi_span(1, 0, rows ? rows : 1, ld, cols);
+    AMPI_CHECK(span != (size_t)-1, "rows %llu, cols %llu or ld is too large", AMPI_ULL(rows), AMPI_ULL(cols));
+    if (!rows) span = 0;
+    AMPI_TRY(ampi_check_array(ctx, "dst", dst, cols, 1));
+    AMPI_TRY(ampi_check_array(ctx, "src", src, span, 1));
+    AMPI_CHECK(!dst.data || !src.data ||
+            !ampi_overlap(dst.data, cols * amp_dtype_size(dst.dtype), src.data, span * amp_dtype_size(src.dtype)),
+        "dst overlaps src");
+    AMPI_HAS(bias_grad);
+    if (!cols || (!rows && accumulate)) return AMP_OK;
+    if (!rows) return ctx->b->zero(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    j.dy = src;
+    j.dbias = dst;
+    j.rows = rows;
+    j.cols = cols;
+    j.ld = ld;
+    j.accumulate = accumulate != 0;
+    return ctx->b->bias_grad(ctx, &j);
+}
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    AMPI_VERB(ctx, column_sums, (ctx, dst, src, rows, cols, ld, accumulate));
+}
+
+/* Forward writes y from x, backward dx from dy and what its act reads. */
+static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d) {
+    amp_activation_job j = AMP_ZERO;
+    const int back = d && d->dx.data, aux = d && ampi_act_reads_aux(d->act);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK(d->act != AMP_ACT_NONE && AMPI_BELOW(d->act, AMP_ACT_COUNT), "desc.act is %d", (int)d->act);
+    AMPI_CHECK(back || !d->dy.data, "desc.dx.data is NULL, but desc.dy is given");
+    j.act = d->act;
+    j.count = d->count;
+    j.in = back ? d->dy : d->x;
+    j.out = back ? d->dx : d->y;
+    if (j.out.dtype == AMP_AUTO) j.out.dtype = j.in.dtype;
+    if (back) {
+        j.saved = aux ? d->x : d->y;
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, "desc.dy", j.in, j.count));
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, aux ? "desc.x" : "desc.y", j.saved, j.count));
+    } else {
+        AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
+    }
+    AMPI_HAS(activation);
+    return j.count ? ctx->b->activation(ctx, &j) : AMP_OK;
+}
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
+    AMPI_VERB(ctx, activation, (ctx, desc));
+}
 /* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 /* What can be checked without arrays. */
@@ -9325,13 +9508,15 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
 #endif
-#define AMPI_BLOCK 1024u
+#define AMPI_BLOCK        1024u
+#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
-#define AMPI_KC    256u
-#define AMPI_MC    528u
-#define AMPI_NC    512u
-#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
-#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#define AMPI_KC           256u
+#define AMPI_MC           528u
+#define AMPI_NC           512u
+#define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
 #define AMPI_WIDEST 16u
@@ -9372,6 +9557,10 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all
+       unless NULL, terms in their place and the sum of these; then gradients */
+    void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
+    void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
     /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
     void (*targets)(float *q, const float *w, size_t n, float keep, float share);
     void (*misses)(float *x, const float *q, size_t n, float max);
@@ -10001,6 +10190,7 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
+        c->running++; /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
@@ -10021,7 +10211,6 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -10822,12 +11011,11 @@ static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const char *model = (const char *)b->p->model + 2 * b->i;
     const char *low = (const char *)b->p->low;
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    (b->k->count_unchanged)(t, model, low, b->n);
+    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -11330,7 +11518,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     if (!job->dbias.data) return AMP_OK;
     sums.dy = job->d;
     sums.rows = job->m;
-    sums.cols = job->n;
+    sums.cols = sums.ld = job->n;
     sums.dbias = job->dbias;
     return ampi_cpu_bias_grad(ctx, &sums);
 }
@@ -11345,33 +11533,45 @@ static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, 
     return AMP_OK;
 }
 
-/* ---- gradients before an activation, and column sums ---- */
+/* ---- activations and their gradients, and column sums ---- */
 
 typedef struct ampi_act_work {
     const ampi_kernels *k;
-    const amp_bias_grad_job *job;
+    const amp_activation_job *job;
 } ampi_act_work;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_work *j = (const ampi_act_work *)arg;
-    const amp_bias_grad_job *d = j->job;
-    float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(d->rows * d->cols, i + AMP_CHUNK), n;
+    const amp_activation_job *d = j->job;
+    float x[AMPI_BLOCK], other[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
-        (j->k->act_grad)(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
-        j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
+        j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
+        if (d->saved.data)
+            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+        else
+            (j->k->act)(x, n, d->act);
+        j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
-static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d) {
+    ampi_act_work j = {ampi_cpu_of(ctx)->k, d};
+    return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
+}
+
+typedef struct ampi_col_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+} ampi_col_work;
+static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
     float x[AMPI_NC];
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++)
-        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->ld + c0, cols, x), cols, 1.0f);
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
-    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const ampi_col_work *j = (const ampi_col_work *)arg;
     const amp_bias_grad_job *d = j->job;
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
     float part[AMPI_NC];
@@ -11394,8 +11594,13 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t n = job->rows * job->cols;
-    ampi_act_work j = {c->k, job};
-    if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
+    ampi_col_work j = {c->k, job};
+    amp_activation_job act = AMP_ZERO;
+    act.act = job->act;
+    act.count = n;
+    act.saved = job->saved;
+    act.in = act.out = job->dy;
+    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }
@@ -11494,19 +11699,23 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
-/* A row with one label, and its weight. */
+/* The loss of a row with one label, and what its gradients need. */
+static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+    const amp_xent_job *d = j->d;
+    float weight = amp_xent_row_weight(d, label), loss;
+    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
+    if (!d->row_loss) return;
+    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
+}
+
 static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     size_t at = row * d->ld;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f, loss, factor = j->factor;
-    float weight = amp_xent_row_weight(d, (int64_t)label);
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
     amp_xent_row r = ampi_xent_sums(j, at, x, w);
-    if (d->weights.data) factor = amp_mul(factor, weight);
     r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
-    amp_xent_row_end(&r, d, factor, 1.0f);
-    loss = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
-    if (d->weights.data) loss = amp_mul(loss, weight);
-    if (d->row_loss) d->row_loss[d->first + row] = loss;
+    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
     if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
 }
 /* q of the classes i .. i + n of a row. */
@@ -11550,11 +11759,63 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
+/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
+static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
+    for (r = 0; r < AMPI_XENT_ROWS; r++)
+        for (c = 0; c < n; c++)
+            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+}
+static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < n; c++)
+            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; r < rows; r += at_once)
+        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+}
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
+    const amp_xent_job *d = j->d;
+    float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    size_t r;
+    ampi_xent_few_load(j, at, rows, x, buf);
+    (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        amp_xent_row row = AMP_ZERO;
+        if (amp_xent_is_wrong(d, label)) continue;
+        row.max = max[r];
+        row.sum = sum[r];
+        row.target = buf[r * d->classes + (size_t)label];
+        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        by[r] = row.by;
+        less[r] = row.less;
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+    }
+    if (!d->dlogits.data) return;
+    (j->c->k->few_shares)(x, d->classes, by, less);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
+    }
+    ampi_xent_few_store(j, at, rows, x, buf);
+}
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
-    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task), i;
+    int few = d->classes <= AMPI_XENT_CLASSES && !d->each;
     float x[AMP_PART];
+    for (i = row; few && i < end; i += AMPI_XENT_ROWS)
+        ampi_xent_few(j, i, ampi_least(AMPI_XENT_ROWS, end - i));
     for (; row < end; row++) {
         int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
@@ -11564,7 +11825,7 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
         else if (d->each)
             ampi_xent_each_row(j, row, label, x, w);
-        else
+        else if (!few)
             ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
 }
@@ -11740,6 +12001,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -11772,6 +12034,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
@@ -12035,18 +12298,20 @@ AMPI_INNER AMPI_FLOATS AMPI_F(exp_term)(AMPI_FLOATS x) {
     return AMPI_F(exp_scaled)(AMPI_AT_LEAST(x, AMPI_SET(-104.7f)), 24);
 }
 
-/* GELU with the logistic function instead of tanh, x / (1 + e^(-2z)), from a = |x|, at most 10.03, where e^(-2z) has
-   become 0, and E = e^(-2z) of a: 1 / (1 + E) and E / (1 + E) are the logistic function at a and at -a.
-   E = 2^y, y = a (k1 + k3 a^2) = n + r, |r| <= 0.5, 2^r by a polynomial with an error of 5e-7, of which a quarter
-   arrives. */
-AMPI_INNER AMPI_FLOATS AMPI_F(gelu_size)(AMPI_FLOATS x) {
-    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(10.03f));
+/* |x|, at most `most`. */
+AMPI_INNER AMPI_FLOATS AMPI_F(size_to)(AMPI_FLOATS x, float most) {
+    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(most));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
+AMPI_INNER AMPI_FLOATS AMPI_F(sign_of)(AMPI_FLOATS size, AMPI_FLOATS x) { /* size with the sign of x */
+    return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(size), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));
+}
+AMPI_INNER AMPI_MASK AMPI_F(below_0)(AMPI_FLOATS x) { return AMPI_GREATER(AMPI_WORD(0), AMPI_BITS(x)); }
+/* 2^(a b) for -127.4 < a b <= 0, which becomes 0 at -126.5: a b = n + r, |r| <= 0.5, 2^r by a polynomial with an error
+   of 5e-7. */
+AMPI_INNER AMPI_FLOATS AMPI_F(power_of)(AMPI_FLOATS a, AMPI_FLOATS b) {
     const AMPI_FLOATS shift = AMPI_SET(AMPI_SHIFT(0));
-    AMPI_FLOATS cubic = AMPI_FUSE(square, AMPI_SET(-0.102943242f), AMPI_SET(-2.30220819f));
-    AMPI_FLOATS t = AMPI_FUSE(a, cubic, shift), n = AMPI_SUB(t, shift);
-    AMPI_FLOATS r = AMPI_FUSE(a, cubic, AMPI_NEGATIVE(n)), p;
+    AMPI_FLOATS t = AMPI_FUSE(a, b, shift), n = AMPI_SUB(t, shift);
+    AMPI_FLOATS r = AMPI_FUSE(a, b, AMPI_NEGATIVE(n)), p;
     p = AMPI_FUSE(AMPI_SET(1.11255061e-3f), r, AMPI_SET(9.66632087e-3f));
     p = AMPI_FUSE(p, r, AMPI_SET(5.55740632e-2f));
     p = AMPI_FUSE(p, r, AMPI_SET(0.240223497f));
@@ -12054,7 +12319,14 @@ AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
     p = AMPI_FUSE(p, r, AMPI_SET(1.0f));
     return AMPI_MUL(p, AMPI_POWER(t));
 }
-AMPI_INNER AMPI_MASK AMPI_F(below_0)(AMPI_FLOATS x) { return AMPI_GREATER(AMPI_WORD(0), AMPI_BITS(x)); }
+
+/* GELU with the logistic function instead of tanh, x / (1 + e^(-2z)), from a = |x|, at most 10.03, where e^(-2z) has
+   become 0, and E = e^(-2z) of a: 1 / (1 + E) and E / (1 + E) are the logistic function at a and at -a.
+   E = 2^y, y = a (k1 + k3 a^2); of the error of that power a quarter arrives. */
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_size)(AMPI_FLOATS x) { return AMPI_F(size_to)(x, 10.03f); }
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
+    return AMPI_F(power_of)(a, AMPI_FUSE(square, AMPI_SET(-0.102943242f), AMPI_SET(-2.30220819f)));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu)(AMPI_FLOATS x) {
     AMPI_FLOATS a = AMPI_F(gelu_size)(x), power = AMPI_F(gelu_power)(a, AMPI_MUL(a, a));
     AMPI_FLOATS s = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power));
@@ -12065,19 +12337,87 @@ AMPI_INNER AMPI_FLOATS AMPI_F(gelu_grad)(AMPI_FLOATS x) {
     AMPI_FLOATS a = AMPI_F(gelu_size)(x), square = AMPI_MUL(a, a), power = AMPI_F(gelu_power)(a, square);
     AMPI_FLOATS above = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power)), below = AMPI_MUL(power, above);
     AMPI_FLOATS slope = AMPI_FUSE(square, AMPI_SET(0.214064448f), AMPI_SET(1.59576917f)); /* 2z' */
-    AMPI_FLOATS bound = AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(a), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));
     AMPI_FLOATS s = AMPI_CHOOSE(AMPI_F(below_0)(x), below, above);
-    return AMPI_FUSE(AMPI_MUL(bound, slope), AMPI_MUL(below, above), s);
+    return AMPI_FUSE(AMPI_MUL(AMPI_F(sign_of)(a, x), slope), AMPI_MUL(below, above), s);
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { return AMPI_MUL(dy, AMPI_F(gelu_grad)(x)); }
+/* GELU with the normal distribution, x Phi(x). With a = |x|, at most 13.25, where E = e^(-a^2/2) has become 0,
+   Phi(-a) = E q(a), q of degree 10 with the least largest error of that product for a <= 5, 7e-8. */
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_size)(AMPI_FLOATS x) { return AMPI_F(size_to)(x, 13.25f); }
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_power)(AMPI_FLOATS a) {
+    return AMPI_F(power_of)(AMPI_MUL(a, a), AMPI_SET(-0.721347520f));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_share)(AMPI_FLOATS x, AMPI_FLOATS a, AMPI_FLOATS power) { /* Phi(x) */
+    AMPI_FLOATS b = AMPI_AT_MOST(a, AMPI_SET(5.0f)), q;
+    q = AMPI_FUSE(AMPI_SET(1.63172149e-6f), b, AMPI_SET(-3.52082789e-5f));
+    q = AMPI_FUSE(q, b, AMPI_SET(3.39741702e-4f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-1.97463878e-3f));
+    q = AMPI_FUSE(q, b, AMPI_SET(7.93941412e-3f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-2.43139602e-2f));
+    q = AMPI_FUSE(q, b, AMPI_SET(6.11549094e-2f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-0.132513806f));
+    q = AMPI_FUSE(q, b, AMPI_SET(0.249916792f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-0.398936510f));
+    q = AMPI_MUL(power, AMPI_FUSE(q, b, AMPI_SET(0.499999940f)));
+    return AMPI_CHOOSE(AMPI_F(below_0)(x), q, AMPI_SUB(AMPI_SET(1.0f), q));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_erf)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(normal_size)(x), share = AMPI_F(normal_share)(x, a, AMPI_F(normal_power)(a));
+    return AMPI_MUL(AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_NEGATIVE(a), x), share);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_erf_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { /* Phi(x) + x E / sqrt(2 pi) */
+    AMPI_FLOATS a = AMPI_F(normal_size)(x), power = AMPI_F(normal_power)(a);
+    AMPI_FLOATS slope = AMPI_MUL(AMPI_F(sign_of)(a, x), AMPI_SET(0.398942280f));
+    return AMPI_MUL(dy, AMPI_FUSE(slope, power, AMPI_F(normal_share)(x, a, power)));
+}
+
+/* The logistic function, s = 1 / (1 + E) at a = |x| and E s at -a; a at most 88.3, where E = e^-a has become 0. */
+AMPI_INNER AMPI_FLOATS AMPI_F(logistic_power)(AMPI_FLOATS a) { return AMPI_F(exp_scaled)(AMPI_NEGATIVE(a), 0); }
+AMPI_INNER AMPI_FLOATS AMPI_F(logistic)(AMPI_FLOATS power) { return AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power)); }
+AMPI_INNER AMPI_FLOATS AMPI_F(sigmoid)(AMPI_FLOATS x) {
+    AMPI_FLOATS power = AMPI_F(logistic_power)(AMPI_F(size_to)(x, 88.3f)), s = AMPI_F(logistic)(power);
+    return AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_MUL(power, s), s);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(sigmoid_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_NEGATIVE(y), y, y));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(silu)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 88.3f), power = AMPI_F(logistic_power)(a), s = AMPI_F(logistic)(power);
+    return AMPI_MUL(AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_NEGATIVE(AMPI_MUL(a, power)), x), s);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(silu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { /* s + x s (1 - s), s at x */
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 88.3f), power = AMPI_F(logistic_power)(a);
+    AMPI_FLOATS above = AMPI_F(logistic)(power), below = AMPI_MUL(power, above);
+    AMPI_FLOATS s = AMPI_CHOOSE(AMPI_F(below_0)(x), below, above);
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_F(sign_of)(a, x), AMPI_MUL(below, above), s));
+}
+/* tanh of a = |x|: from 0.6 on 1 - 2 E / (1 + E), E = e^(-2a); below a + a^3 p(a^2), p of degree 4 with the least
+   largest relative error, 3e-9. */
+AMPI_INNER AMPI_FLOATS AMPI_F(tanh)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 10.0f), square = AMPI_MUL(a, a), p, large;
+    AMPI_FLOATS power = AMPI_F(logistic_power)(AMPI_ADD(a, a));
+    large = AMPI_FUSE(AMPI_MUL(power, AMPI_SET(-2.0f)), AMPI_F(logistic)(power), AMPI_SET(1.0f));
+    p = AMPI_FUSE(AMPI_SET(-5.89515828e-3f), square, AMPI_SET(2.07959712e-2f));
+    p = AMPI_FUSE(p, square, AMPI_SET(-5.37838303e-2f));
+    p = AMPI_FUSE(p, square, AMPI_SET(0.133319244f));
+    p = AMPI_FUSE(p, square, AMPI_SET(-0.333332986f));
+    p = AMPI_FUSE(AMPI_MUL(a, square), p, a);
+    return AMPI_F(sign_of)(AMPI_CHOOSE(AMPI_GREATER(AMPI_WORD(0x3f19999au), AMPI_BITS(a)), p, large), x);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(tanh_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_NEGATIVE(y), y, AMPI_SET(1.0f)));
+}
 /* As bits and signed, negative numbers are those above -0 and up to -Inf; NaN stays. */
 AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
     AMPI_WORDS b = AMPI_BITS(x), y = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0x80000000u)), AMPI_WORD(0), b);
     return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0xff800001u), b), y, b));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y > 0, and not NaN */
-    AMPI_WORDS b = AMPI_BITS(y), g = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0)), AMPI_BITS(dy), AMPI_WORD(0));
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800001u), b), g, AMPI_WORD(0)));
+/* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
+AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    AMPI_WORDS b = AMPI_BITS(y), size = AMPI_AND(b, AMPI_WORD(0x7fffffffu));
+    AMPI_WORDS above_inf = AMPI_SUB_WORDS(size, AMPI_WORD(0x7f800000u)); /* > 0: NaN */
+    AMPI_MASK open = AMPI_GREATER(AMPI_MAX(b, above_inf), AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif
 
@@ -12657,6 +12997,42 @@ AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
         top = lane[i] > top ? lane[i] : top;
     return top;
 }
+/* The sum of a row of few classes: AMPI_F(part) with a row in each lane. */
+AMPI_INNER AMPI_FLOATS AMPI_F(few_sum)(const float *x, size_t classes) {
+    AMPI_FLOATS s[AMPI_XENT_CLASSES];
+    size_t c, h;
+    for (c = 0; c < AMPI_XENT_CLASSES; c++)
+        s[c] = c < classes ? AMPI_ADD(AMPI_SET(0.0f), AMPI_LOAD(x + c * AMPI_XENT_ROWS)) : AMPI_SET(0.0f);
+    for (h = AMPI_XENT_CLASSES / 2u; h; h /= 2u)
+        for (c = 0; c < h; c++)
+            s[c] = AMPI_ADD(s[c], s[c + h]);
+    return s[0];
+}
+AMPI_OUTER void AMPI_F(few_terms)(float *x, size_t classes, float *max, float *all, float *sum) {
+    size_t i, c;
+    for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+        AMPI_FLOATS top = AMPI_SET(AMP_XENT_LEAST);
+        if (all) AMPI_STORE(all + i, AMPI_F(few_sum)(x + i, classes));
+        for (c = 0; c < classes; c++)
+            top = AMPI_LARGER(AMPI_LOAD(x + c * AMPI_XENT_ROWS + i), top);
+        for (c = 0; c < classes; c++) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(at), top)));
+        }
+        AMPI_STORE(max + i, top);
+        AMPI_STORE(sum + i, AMPI_F(few_sum)(x + i, classes));
+    }
+    AMPI_F(done)();
+}
+AMPI_OUTER void AMPI_F(few_shares)(float *x, size_t classes, const float *by, const float *less) {
+    size_t i, c;
+    for (c = 0; c < classes; c++)
+        for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_FUSE(AMPI_LOAD(at), AMPI_LOAD(by + i), AMPI_NEGATIVE(AMPI_LOAD(less + i))));
+        }
+    AMPI_F(done)();
+}
 /* |x| as bits, 0 for NaN. */
 AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
     AMPI_WORDS a = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu));
@@ -13021,6 +13397,13 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* ---- what a path puts into the table: each starts from the one below it and replaces what it does better.
    tests: tests/test_paths.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+/* the loops that each path has */
+/* clang-format off */
+#  define AMPI_LOOPS(X) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dot) X(squares) X(sum) X(count) X(largest) \
+    X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
+    X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
+/* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;
     k->lanes = AMPI_WIDTH;
@@ -13043,28 +13426,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
-    k->random = AMPI_F(random);
-    k->is_bad = AMPI_F(is_bad);
-    k->scale = AMPI_F(scale);
-    k->axpy = AMPI_F(axpy);
-    k->amax = AMPI_F(amax);
-    k->fit_to = AMPI_F(fit_to);
-    k->dot = AMPI_F(dot);
-    k->squares = AMPI_F(squares);
-    k->sum = AMPI_F(sum);
-    k->count = AMPI_F(count);
-    k->largest = AMPI_F(largest);
-    k->exps = AMPI_F(exps);
-    k->softmax_shares = AMPI_F(softmax_shares);
-    k->targets = AMPI_F(targets);
-    k->misses = AMPI_F(misses);
-    k->grad_each = AMPI_F(grad_each);
-    k->act = AMPI_F(act);
-    k->act_grad = AMPI_F(act_grad);
-    k->drop = AMPI_F(drop);
-    k->prepare = AMPI_F(prepare);
-    k->count_sizes = AMPI_F(count_sizes);
-    k->count_unchanged = AMPI_F(count_unchanged);
+#  define AMP_X(name) k->name = AMPI_F(name);
+    AMPI_LOOPS(AMP_X)
+#  undef AMP_X
 #  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -13081,6 +13445,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  endif
 }
 /* Here ends what the path defined. */
+#  undef AMPI_LOOPS
 #  undef AMPI_F
 #  undef AMPI_TARGET
 #  undef AMPI_WIDTH

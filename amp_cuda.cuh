@@ -262,6 +262,7 @@ extern "C++" { /* wherever this file is included */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK
@@ -3021,7 +3022,25 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
-#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue)
+/* Activations apart from products, of any dtypes. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_activation(const AMP_GRID_CONSTANT amp_activation_job a, int wide) {
+    uint64_t i = 8u * ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x), step = 8u * ((uint64_t)gridDim.x * AMP_BLOCK);
+    for (; i < a.count; i += step) {
+        uint32_t m = ampi_k_group(i, a.count), x[8], saved[8];
+        ampi_k_load8(x, a.in.data, a.in.dtype, i, m, wide);
+        if (a.saved.data) {
+            ampi_k_load8(saved, a.saved.data, a.saved.dtype, i, m, wide);
+            ampi_k_act_grad8(x, a.act, saved);
+        } else {
+            ampi_k_act8(x, a.act);
+        }
+        ampi_k_nearest8(x, a.out.dtype);
+        ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
+    }
+}
+
+#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue) X(ampi_k_activation)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
@@ -3080,17 +3099,17 @@ AMPI_K void ampi_k_bias_rows(
     const amp_bias_grad_job &j = a.job;
     uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
     for (; row < end; row += AMPI_K_AHEAD) {
-        uint64_t at = row * j.cols + column;
+        uint64_t at = row * j.ld + column;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_load(x[u], j.dy, at + u * j.cols, left, a.wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.cols, left, a.wide);
+            ampi_k_bias_load(x[u], j.dy, at + u * j.ld, left, a.wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
         }
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], at + u * j.cols, left, a.wide);
+            ampi_k_bias_act8(j, x[u], y[u], at + u * j.ld, left, a.wide);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
                 sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
@@ -3105,7 +3124,7 @@ AMPI_K void ampi_k_bias_alike(
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
-            uint64_t one = u < rows ? at + u * j.cols : at; /* the last row twice, and once used */
+            uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
             if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
         }
@@ -3116,7 +3135,7 @@ AMPI_K void ampi_k_bias_alike(
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
                 ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             }
-            at += j.cols;
+            at += j.ld;
             ampi_k_quick8(v, &dy[u], t);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
@@ -3128,7 +3147,7 @@ AMPI_K void ampi_k_bias_alike(
 template <int words>
 AMPI_K void ampi_k_bias_part(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
-    uint64_t at = row * a.job.cols + column;
+    uint64_t at = row * a.job.ld + column;
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows(a, column, left, row, end, sum);
@@ -3194,7 +3213,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
             for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
-                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.cols + c));
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c));
                 lane[l] = amp_dadd(lane[l], amp_widen(sum));
             }
         }
@@ -3958,6 +3977,10 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     p.backward = 1;
     return ampi_cu_epilogue(c, &p, 0);
 }
+static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
+    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
+    return ampi_cu_share(ampi_cu_self(ctx), ampi_cu_parts(j->count, 8u * AMP_BLOCK), ampi_k_activation, *j, wide);
+}
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
     if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
@@ -3971,7 +3994,7 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
-    a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
+    a.wide = ampi_cu_wide(&j->dy, j->ld) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
@@ -3993,7 +4016,7 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     j.dy = p->d;
     j.rows = p->m;
-    j.cols = p->n;
+    j.cols = j.ld = p->n;
     j.dbias = p->dbias;
     return ampi_cu_bias_grad(c->ctx, &j);
 }
@@ -4836,11 +4859,14 @@ static amp_status ampi_cu_plans_read(amp_ctx *ctx, const char *path, FILE *file,
 static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     ampi_cu_plan_file *f = NULL;
+    struct stat there;
     FILE *file;
     amp_status s;
     uint64_t i;
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
+    if (stat(path, &there) == 0 && (there.st_mode & S_IFMT) != S_IFREG) /* to open a fifo might never end */
+        return amp_fail(ctx, AMP_ERR_IO, "%s: a regular file is needed", path);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     s = ampi_cu_plans_read(ctx, path, file, &f);
@@ -5145,7 +5171,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     ampi_cu_asker asker;
     ampi_cuda *c;
     amp_status s;
-    int now = 0;
+    int now = 0, error = errno;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
@@ -5167,7 +5193,9 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);
-    return ampi_cu_restore_device(out, &d, asker, now, s);
+    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    if (s == AMP_OK) errno = error;
+    return s;
 }
 
 extern "C" int amp_cuda_available(void) {

@@ -65,6 +65,8 @@ extern T_CALLED const char *t_called; /* NULL: none since it was set so */
 #define amp_fp8_create_checked(...)     T_CALL(amp_fp8_create_checked, amp_fp8_create, __VA_ARGS__)
 #define amp_quantize(...)               T_CALL(amp_quantize, amp_quantize, __VA_ARGS__)
 #define amp_fp8_get(...)                T_CALL(amp_fp8_get, amp_fp8_get, __VA_ARGS__)
+#define amp_column_sums(...)            T_CALL(amp_column_sums, amp_column_sums, __VA_ARGS__)
+#define amp_activation(...)             T_CALL(amp_activation, amp_activation, __VA_ARGS__)
 #define amp_gemm(...)                   T_CALL(amp_gemm, amp_gemm, __VA_ARGS__)
 #define amp_gemm_explain(...)           T_CALL(amp_gemm_explain, amp_gemm_explain, __VA_ARGS__)
 #define amp_gemm_tune(...)              T_CALL(amp_gemm_tune, amp_gemm_tune, __VA_ARGS__)

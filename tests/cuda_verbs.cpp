@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "called.h"
 #include <unistd.h>
@@ -371,6 +372,20 @@ static amp_status v_dropout(world *w) {
     d.y = at(w, 8, AMP_F16);
     return amp_dropout(w->x, d);
 }
+static amp_status v_column_sums(world *w) {
+    return amp_column_sums(w->x, at(w, 8, AMP_BF16), at(w, 0, AMP_F32), 60, 48, 64, 0);
+}
+static amp_status v_activation(world *w) {
+    amp_activation_desc d = AMP_ZERO;
+    d.act = AMP_SILU;
+    d.count = N;
+    d.x = at(w, 0, AMP_F32);
+    d.y = at(w, 8, AMP_F16);
+    TRY(amp_activation(w->x, d));
+    d.dy = at(w, 1, AMP_F32);
+    d.dx = at(w, 8, AMP_F32);
+    return amp_activation(w->x, d);
+}
 static amp_status v_quantize(world *w) {
     amp_array none = AMP_ZERO, x = at(w, 0, AMP_F32);
     TRY(amp_quantize(w->delayed, 0, at(w, 8, AMP_F8E4M3), at(w, 8, AMP_F8E4M3, N), x, 64, 64, 0));
@@ -510,7 +525,7 @@ static const verb verbs[] = {/* enqueue first */
     {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
     {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
     {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
-    {"cast stochastic", v_cast_sr},
+    {"column sums", v_column_sums}, {"activation", v_activation}, {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
     {"norm", q_norm}, {"report", q_report}, {"watch", q_watch}, {"param_read", q_read}, {"param_write", q_write},
@@ -854,6 +869,14 @@ static void plan_arguments(world *w) {
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
     WANT(amp_cuda_plans_load(ctx, NULL), AMP_ERR_INVALID_ARG);
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
+    (void)remove(plans_path);
+    CHECK(mkfifo(plans_path, 0600) == 0, "no fifo");
+    (void)alarm(60); /* who opens it waits for a writer */
+    WANT(amp_cuda_plans_load(ctx, plans_path), AMP_ERR_IO);
+    CHECK(strstr(amp_last_error(ctx), "regular file"), "%s", amp_last_error(ctx));
+    WANT(amp_cuda_plans_save(ctx, plans_path), AMP_ERR_IO);
+    (void)alarm(0);
+    (void)remove(plans_path);
     amp_gemm_desc plain = planned(w, 32, 0); /* a plan without cuBLASLt is not saved */
     plain.d.dtype = AMP_BF16;
     plain.bias.data = NULL;
@@ -2111,7 +2134,7 @@ static void test_step_counts() {
     hcu_set_sms(0, 4); /* fewer blocks: a quarter of the time */
     OK(amp_cuda_create(&ctx, desc_with(0)));
     for (int l = 0; l < 7; l++) {
-        for (int o = 0; o < AMP_OPTIMIZER_COUNT; o++) {
+        for (int o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
             char what[80];
             amp_scaler *s;
             amp_step_desc d = step_desc();

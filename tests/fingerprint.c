@@ -2180,6 +2180,48 @@ static void quantize_case(amp_dtype from, amp_dtype to, uint32_t history) {
     amp_fp8_destroy(f);
     finish();
 }
+/* Sums of columns and activations apart from products. */
+static void column_sums_case(amp_dtype from, amp_dtype to) {
+    static const size_t shapes[][2] = {{1, 1}, {33, 70}, {300, 257}, {64, 8}};
+    size_t i;
+    if (!start("column sums %s to %s", type(from), type(to))) return;
+    for (i = 0; i < 8; i++) {
+        size_t rows = shapes[i % 4][0], cols = shapes[i % 4][1], ld = cols + i / 4 * (i % 3);
+        amp_array src = fill(i == 5 ? WILD : NORMAL, from, rows * ld, i & 1), dst = fill(NORMAL, to, cols, 0);
+        mix_status(amp_column_sums(run.ctx, dst, src, rows, cols, ld, (uint32_t)(i & 1)));
+        see_math(dst);
+        drop(0);
+    }
+    finish();
+}
+static void activation_case(amp_act act, amp_dtype from, amp_dtype to) {
+    size_t i;
+    if (!start("activation %d, %s to %s", (int)act, type(from), type(to))) return;
+    for (i = 0; i < 3; i++) {
+        amp_activation_desc d = AMP_ZERO;
+        d.act = act;
+        d.count = 1500;
+        d.x = fill(i == 1 ? WILD : NORMAL, from, d.count, i);
+        d.y = blank(to, d.count, i);
+        mix_status(amp_activation(run.ctx, &d));
+        see_math(d.y);
+        d.dy = fill(NORMAL, from, d.count, 1);
+        d.dx = blank(to, d.count, 0);
+        mix_status(amp_activation(run.ctx, &d));
+        see_math(d.dx);
+        drop(0);
+    }
+    finish();
+}
+static void apart_cases(void) {
+    static const amp_dtype types[] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
+    size_t i, act;
+    for (i = 0; i < 15; i++)
+        column_sums_case(types[i % 5], types[i / 5]);
+    for (act = 1; act < AMP_ACT_COUNT; act++)
+        for (i = 0; i < 5; i++)
+            activation_case((amp_act)act, types[i], types[(i + act) % 5]);
+}
 static void quantize_cases(void) {
     static const amp_dtype wide[] = {AMP_F32, AMP_F16, AMP_BF16};
     size_t i;
@@ -2668,7 +2710,7 @@ static void refused_products(void) {
         if (i == 1) d.a.dtype = AMP_F32;
         if (i == 2) d.lda = 2;
         if (i == 3) d.d = d.a;
-        if (i == 4) d.act = (amp_act)9;
+        if (i == 4) d.act = (amp_act)99;
         if (i == 5) fp_gemm_backward(&d, AMP_GELU);
         if (i == 6) d.scale_a = one_float(1.0f);
         if (i == 7) d.d.dtype = AMP_AUTO;
@@ -2705,7 +2747,7 @@ static void refused_losses(void) {
         if (i == 0) l.x.dtype = AMP_F32;
         if (i == 1) l.w.count = 2;
         if (i == 2) l.aux.data = NULL;
-        if (i == 3) l.act = (amp_act)4;
+        if (i == 3) l.act = (amp_act)99;
         if (i == 4) l.y.data = NULL;
         if (i == 5) l.dy.dtype = AMP_F32;
         mix_status(fp_linear_forward(run.ctx, &l));
@@ -2757,6 +2799,7 @@ static const struct {
     {product_cases, 1},
     {ordered_cases, 1},
     {quantize_cases, 1},
+    {apart_cases, 1},
     {linear_cases, 1},
     {chain_cases, 1},
     {plan_cases, 1},

@@ -415,6 +415,36 @@ static void finite_errors(t_run *t) {
     CHECK_STATUS(amp_all_finite(t->ctx, &r, &bad, 1), AMP_ERR_INVALID_ARG, "amp_all_finite arrays[0]");
 }
 
+/* A list may hold empty arrays, as the last rank's shards are: with data and without elements, or {NULL}. */
+static void empty_entries(t_run *t) {
+    const float host[4] = {1, (float)INFINITY, 3, 4}, zeros[8] = {0};
+    amp_array list[4], to[4];
+    amp_finite_report r;
+    amp_histogram h;
+    amp_scaler *s = NULL;
+    float got[8];
+    size_t i;
+    for (i = 0; i < 4; i++) {
+        list[i] = amp_arrn(t_put(t, host, sizeof host), AMP_F32, i == 2 ? 4 : 0);
+        to[i] = amp_arrn(t_put(t, zeros, sizeof host), AMP_F32, 0);
+    }
+    list[3] = to[3] = amp_arr(NULL, AMP_F32);
+    CHECK_OK(amp_all_finite(t->ctx, &r, list, 4));
+    CHECK(r.inf == 1 && r.nan == 0 && r.first_array == 2 && r.first_index == 1);
+    CHECK_OK(amp_histogram_count(t->ctx, &h, list, 4));
+    CHECK(h.total == 4 && h.inf == 1);
+    CHECK_OK(amp_all_finite(t->ctx, &r, list, 2));
+    CHECK_EQ(r.inf, 0);
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    CHECK_OK(amp_unscale(s, to, &r, list, 4));
+    CHECK(r.inf == 1 && r.first_array == 2);
+    t_get(t, got, to[1].data, 16);
+    CHECK_BITS(got, zeros, 4, 4);
+    t_get(t, got, to[2].data, 16);
+    CHECK_F32(got[0], 1.0f / 65536.0f);
+    amp_scaler_destroy(s);
+}
+
 /* ---- histogram ---- */
 
 static void naive_histogram(const list *l, amp_histogram *h) {
@@ -628,5 +658,6 @@ const t_test t_suite_arrays[] = {{"cast.scalar_load_keeps_bits", scalar_load_kee
     {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL}, {"finite.lists", finite_lists, T_ALL},
     {"finite.every_pattern", finite_every_pattern, T_ALL}, {"finite.errors", finite_errors, T_ALL},
     {"histogram.lists", histogram_lists, T_ALL}, {"histogram.every_pattern", histogram_every_pattern, T_ALL},
-    {"histogram.errors", histogram_errors, T_ALL}, {"histogram.shares", histogram_shares, T_HOST},
-    {"histogram.add", histogram_add, T_HOST}, {"histogram.suggest_scale", suggest_scale, T_HOST}, {NULL, NULL, 0}};
+    {"finite.empty_entries", empty_entries, T_ALL}, {"histogram.errors", histogram_errors, T_ALL},
+    {"histogram.shares", histogram_shares, T_HOST}, {"histogram.add", histogram_add, T_HOST},
+    {"histogram.suggest_scale", suggest_scale, T_HOST}, {NULL, NULL, 0}};

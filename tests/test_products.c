@@ -753,7 +753,7 @@ static void gemm_errors(t_run *t) {
     d.stride_d = 2;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm stride_d");
     d = good;
-    d.act = (amp_act)3;
+    d.act = (amp_act)99;
     CHECK_STATUS(amp_gemm(t->ctx, &d), AMP_ERR_INVALID_ARG, "amp_gemm act");
     d = good;
     d.m = (size_t)-1 / 2;
@@ -1130,21 +1130,73 @@ static void gradient_check(t_run *t) {
     }
 }
 
-static void relu_at_zero(t_run *t) { /* derivative 0 where y = 0, also for -0, and where y is NaN */
-    float y[6] = {0.0f, -0.0f, 1e-30f, 2.0f, ref_f32(0x7fc00000), ref_f32(0xffc00000)}, dy[6] = {5, 6, 7, 8, 9, 10};
-    float got[6];
+/* ReLU's backward gives 0 where y <= 0, else dy: of 19 values of y in a row of odd length, so that all paths meet them,
+   with dy a number, NaN and Inf; in a layer of its own, with column sums, and in the product that made dy. */
+#define RELU_ROW 19
+static amp_array relu_put(t_run *t, const float *x, amp_dtype type) {
+    float bits[RELU_ROW];
+    size_t i;
+    for (i = 0; i < RELU_ROW; i++)
+        amp_store(bits, type, i, x[i]);
+    return amp_arr(t_put(t, bits, RELU_ROW * amp_dtype_size(type)), type);
+}
+static int relu_passes(float y) { return !(y <= 0.0f); }
+static void relu_backward_one(t_run *t, amp_dtype type, amp_dtype saved, float dy, int how) {
+    static const uint32_t patterns[8] = {
+        0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7fc00000, 0xffc00000, 0x7f800000, 0xff800000};
+    float y[RELU_ROW], x[RELU_ROW], unit[RELU_ROW], got[RELU_ROW], bits[RELU_ROW];
+    size_t i;
+    amp_linear_desc l = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    for (i = 0; i < RELU_ROW; i++) {
+        y[i] = ref_f32(patterns[i % 8]);
+        x[i] = dy;
+        unit[i] = 1;
+    }
+    l.rows = g.m = g.k = 1;
+    l.in = 1;
+    l.out = g.n = RELU_ROW;
+    l.act = g.act = AMP_RELU;
+    l.dbias = how == 1 ? amp_arr(t_alloc(t, sizeof x), AMP_F32) : l.dbias;
+    l.y = g.aux = relu_put(t, y, saved);
+    l.dy = g.b = relu_put(t, x, type);
+    g.a = relu_put(t, unit, type);
+    g.backward = 1;
+    g.d = how == 2 ? relu_put(t, unit, type) : l.dy;
+    CHECK_OK(how == 2 ? amp_gemm(t->ctx, &g) : amp_linear_backward(t->ctx, &l));
+    t_get(t, bits, g.d.data, RELU_ROW * amp_dtype_size(type));
+    for (i = 0; i < RELU_ROW; i++) {
+        float want = relu_passes(y[i]) ? dy : 0.0f;
+        got[i] = amp_load(bits, type, i);
+        t_note(t, "%s, y %s, way %d, y[%d] %g, dy %g", amp_dtype_name(type), amp_dtype_name(saved), how, (int)i,
+            (double)y[i], (double)dy);
+        CHECK(amp_is_nan(want) ? amp_is_nan(got[i]) : ref_f32_bits(got[i]) == ref_f32_bits(want));
+    }
+    t_clear(t);
+}
+static void relu_backward(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    const float dy[3] = {5.0f, ref_f32(0x7fc00000), ref_f32(0xff800000)};
+    int i, s, v, how;
+    for (i = 0; i < 3; i++)
+        for (s = 0; s < 3; s++)
+            for (v = 0; v < 3; v++)
+                for (how = 0; how < 3; how++)
+                    relu_backward_one(t, types[i], types[s], dy[v], how);
+}
+static void relu_at_zero(t_run *t) { /* derivative 0 where y = 0, also for -0, and 1 at the least y above it */
+    float y[4] = {0.0f, -0.0f, 1e-30f, 2.0f}, dy[4] = {5, 6, 7, 8};
+    float got[4];
     amp_linear_desc l = AMP_ZERO;
     l.rows = 1;
     l.in = 1;
-    l.out = 6;
+    l.out = 4;
     l.act = AMP_RELU;
     l.y = amp_arr(t_put(t, y, sizeof y), AMP_F32);
     l.dy = amp_arr(t_put(t, dy, sizeof dy), AMP_F32);
     CHECK_OK(amp_linear_backward(t->ctx, &l));
     t_get(t, got, l.dy.data, sizeof got);
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 7 && got[3] == 8);
-    CHECK_F32(got[4], 0.0f);
-    CHECK_F32(got[5], 0.0f);
 }
 
 static void activations_keep_nan(t_run *t) { /* forward and backward: NaN and Inf are data */
@@ -1179,7 +1231,7 @@ static void activations_keep_nan(t_run *t) { /* forward and backward: NaN and In
         l.dy = amp_arr(t_put(t, dy, 20), AMP_F32);
         CHECK_OK(amp_linear_backward(t->ctx, &l));
         t_get(t, got, l.dy.data, 20);
-        if (act == AMP_GELU) CHECK(amp_is_nan(got[0]));
+        CHECK(act == AMP_GELU ? amp_is_nan(got[0]) : got[0] == 1.0f); /* what came is passed on, or is NaN */
         CHECK(got[1] == 2.0f);
         CHECK(act ? got[2] == 0.0f : got[2] == 3.0f);
         CHECK(amp_is_nan(got[3]));
@@ -1222,7 +1274,7 @@ static void linear_errors(t_run *t) {
     l.flags = 64;
     CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_forward flags");
     l = good;
-    l.act = (amp_act)3;
+    l.act = (amp_act)99;
     CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "amp_linear_backward act");
     l = good;
     l.in = 0;
@@ -1589,15 +1641,15 @@ static void act_rows_scenario(t_run *t, t_blob *b, const void *arg) {
         l.rows = rows;
         l.in = 1;
         l.out = cols;
-        l.act = (amp_act)(c / 10 % 3);
+        l.act = (amp_act)((c + c / 10) % AMP_ACT_COUNT);
         l.y = l.aux = amp_arr(t_put_at(t, saved, n * amp_dtype_size(other), shift * amp_dtype_size(other)), other);
         l.dy = amp_arr(t_put_at(t, dy, 2 * n, 2u * t_below(t, 8)), type);
         if (sums) l.dbias = amp_arr(t_alloc(t, 4 * cols), AMP_F32);
         CHECK_OK(amp_linear_backward(t->ctx, &l));
-        if (l.act == AMP_GELU)
-            blob_floats(t, b, l.dy.data, type, n);
-        else
+        if (l.act == AMP_ACT_NONE || l.act == AMP_RELU)
             t_blob_dev(t, b, l.dy.data, 2 * n); /* a NaN that passes keeps what it carries */
+        else
+            blob_floats(t, b, l.dy.data, type, n);
         if (sums) blob_floats(t, b, l.dbias.data, AMP_F32, cols);
         t_note(t, "%d rows of %d columns, act %d", (int)rows, (int)cols, (int)l.act);
         t_clear(t);
@@ -1612,7 +1664,7 @@ static void act_many_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t i;
     int act;
     (void)arg;
-    for (act = 1; act < 3; act++) {
+    for (act = 1; act < AMP_ACT_COUNT; act++) {
         void *x = t_host(t, 2 * m), *w = t_host(t, 2 * n), *aux = t_host(t, 2 * m * n);
         amp_gemm_desc g = AMP_ZERO;
         t_fill_real(t, x, AMP_F16, m, 1.0f);
@@ -1644,7 +1696,7 @@ static void act_bits_scenario(t_run *t, t_blob *b, const void *arg) {
     int act;
     (void)arg;
     for (c = 0; c < N_FEW; c++)
-        for (act = 1; act < 3; act++) {
+        for (act = 1; act < AMP_ACT_COUNT; act++) {
             amp_linear_desc l = AMP_ZERO;
             float one = 1.0f, *x, *dy;
             if (few[c] > 1100 && t_slow(t)) continue;
@@ -2188,9 +2240,10 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"gemm.backward_of_none", gemm_backward_of_none, T_ALL}, {"gemm.errors", gemm_errors, T_ALL},
     {"gemm.threads_do_not_matter", threads_do_not_matter, T_CPU}, {"linear.layers", linear_layers, T_ALL},
     {"linear.gradient_check", gradient_check, T_ALL}, {"linear.relu_at_zero", relu_at_zero, T_ALL},
-    {"linear.activations_keep_nan", activations_keep_nan, T_ALL}, {"linear.errors", linear_errors, T_ALL},
-    {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
-    {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
+    {"linear.relu_backward", relu_backward, T_ALL}, {"linear.activations_keep_nan", activations_keep_nan, T_ALL},
+    {"linear.errors", linear_errors, T_ALL}, {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL},
+    {"xent.values", xent_values, T_ALL}, {"xent.extremes", xent_extremes, T_ALL},
+    {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
     {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
     {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},

@@ -62,6 +62,8 @@
     X(amp_linear_forward, enqueue) \
     X(amp_linear_backward, enqueue) \
     X(amp_linear_tune, setup) \
+    X(amp_column_sums, enqueue) \
+    X(amp_activation, enqueue) \
     X(amp_softmax_cross_entropy, enqueue) \
     X(amp_state_save, query) \
     X(amp_state_load, query)

@@ -13,6 +13,7 @@ AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *te
 AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_activation, amp_activation_desc, (c), amp_ctx *c)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
 AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
 AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)

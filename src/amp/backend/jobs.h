@@ -237,7 +237,7 @@ typedef amp_gemm_desc amp_gemm_job;
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
     amp_array dbias;               /* [cols], or data NULL */
-    size_t rows, cols;
+    size_t rows, cols, ld;         /* ld: elements between rows; cols with an act */
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
@@ -280,6 +280,12 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
+typedef struct amp_activation_job { /* out[i] = act(in[i]), or in[i] * act'(saved[i]) where saved is there; count > 0 */
+    amp_array in, saved, out;
+    size_t count;
+    amp_act act;
+    uint32_t _pad;
+} amp_activation_job;
 typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */

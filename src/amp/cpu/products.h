@@ -346,7 +346,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     if (!job->dbias.data) return AMP_OK;
     sums.dy = job->d;
     sums.rows = job->m;
-    sums.cols = job->n;
+    sums.cols = sums.ld = job->n;
     sums.dbias = job->dbias;
     return ampi_cpu_bias_grad(ctx, &sums);
 }
@@ -361,33 +361,45 @@ static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, 
     return AMP_OK;
 }
 
-/* ---- gradients before an activation, and column sums ---- */
+/* ---- activations and their gradients, and column sums ---- */
 
 typedef struct ampi_act_work {
     const ampi_kernels *k;
-    const amp_bias_grad_job *job;
+    const amp_activation_job *job;
 } ampi_act_work;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_work *j = (const ampi_act_work *)arg;
-    const amp_bias_grad_job *d = j->job;
-    float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(d->rows * d->cols, i + AMP_CHUNK), n;
+    const amp_activation_job *d = j->job;
+    float x[AMPI_BLOCK], other[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
-        (j->k->act_grad)(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
-        j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
+        j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
+        if (d->saved.data)
+            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+        else
+            (j->k->act)(x, n, d->act);
+        j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
-static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d) {
+    ampi_act_work j = {ampi_cpu_of(ctx)->k, d};
+    return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
+}
+
+typedef struct ampi_col_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+} ampi_col_work;
+static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
     float x[AMPI_NC];
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++)
-        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->ld + c0, cols, x), cols, 1.0f);
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
-    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const ampi_col_work *j = (const ampi_col_work *)arg;
     const amp_bias_grad_job *d = j->job;
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
     float part[AMPI_NC];
@@ -410,8 +422,13 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t n = job->rows * job->cols;
-    ampi_act_work j = {c->k, job};
-    if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
+    ampi_col_work j = {c->k, job};
+    amp_activation_job act = AMP_ZERO;
+    act.act = job->act;
+    act.count = n;
+    act.saved = job->saved;
+    act.in = act.out = job->dy;
+    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }

@@ -29,12 +29,12 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
-/* A good entry of a list: an array with a count, or {NULL}. */
+/* A good entry of a list: an array, of no elements, too, or {NULL}. */
 static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
     const size_t size = amp_dtype_size(a.dtype);
     size_t bytes;
     if (!a.data) return a.count == 0;
-    if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
+    if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
 static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
@@ -46,8 +46,7 @@ static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
     AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
-    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
-    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
+    return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
 }
 
 static amp_status ampi_do_all_finite(

@@ -59,6 +59,7 @@ struct amp_params {
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+static void ampi_iteration_ended(amp_ctx *ctx);                      /* casts of arrays that no set owns, too */
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -316,7 +317,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */

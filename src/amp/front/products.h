@@ -270,7 +270,7 @@ static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    const int plan = goal->kind == AMPI_EXPLAIN;
+    const ampi_reader reader = goal->kind == AMPI_EXPLAIN ? AMPI_PLAN : AMPI_FORWARD;
     amp_gemm_job j;
     amp_op op;
     amp_op_class c;
@@ -287,8 +287,8 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
     AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    st = ampi_operand(ctx, j.a, span.a, want, reader, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, reader, &j.b);
     if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);

@@ -20,8 +20,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, which need counts; {NULL} entries are skipped. AMP_OK whatever is found.
-   Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays. In lists a count is needed: 0 is an empty array, as {NULL} is. AMP_OK whatever
+   is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {

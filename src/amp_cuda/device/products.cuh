@@ -331,4 +331,22 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
-#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue)
+/* Activations apart from products, of any dtypes. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_activation(const AMP_GRID_CONSTANT amp_activation_job a, int wide) {
+    uint64_t i = 8u * ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x), step = 8u * ((uint64_t)gridDim.x * AMP_BLOCK);
+    for (; i < a.count; i += step) {
+        uint32_t m = ampi_k_group(i, a.count), x[8], saved[8];
+        ampi_k_load8(x, a.in.data, a.in.dtype, i, m, wide);
+        if (a.saved.data) {
+            ampi_k_load8(saved, a.saved.data, a.saved.dtype, i, m, wide);
+            ampi_k_act_grad8(x, a.act, saved);
+        } else {
+            ampi_k_act8(x, a.act);
+        }
+        ampi_k_nearest8(x, a.out.dtype);
+        ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
+    }
+}
+
+#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue) X(ampi_k_activation)

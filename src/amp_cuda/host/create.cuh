@@ -217,7 +217,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     ampi_cu_asker asker;
     ampi_cuda *c;
     amp_status s;
-    int now = 0;
+    int now = 0, error = errno;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
@@ -239,7 +239,9 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);
-    return ampi_cu_restore_device(out, &d, asker, now, s);
+    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    if (s == AMP_OK) errno = error;
+    return s;
 }
 
 extern "C" int amp_cuda_available(void) {
