@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -101,7 +103,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns.
+               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -129,7 +131,10 @@
 #define AMP_VERSION_PATCH 0
 #define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
-/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that. */
+/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that.
+   Structs are laid out in the same way everywhere, also inside a #pragma pack(1) and under -fshort-enums. */
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -160,9 +165,11 @@ extern "C++" { /* so that this file may be included inside extern "C" */
 #endif
 #define AMP_INLINE AMP_HD static inline /* declared here, defined after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
-#  define AMP_UNUSED __attribute__((unused))
+#  define AMP_UNUSED __attribute__((__unused__))
+#  define AMP_INT    __attribute__((__mode__(__SI__))) /* an enum is as wide as int */
 #else
 #  define AMP_UNUSED
+#  define AMP_INT
 #endif
 /* clang-format off */
 #ifdef __cplusplus
@@ -205,7 +212,7 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -213,7 +220,7 @@ typedef enum amp_status {
     AMP_STATUS_LIST(AMP_X)
 #undef AMP_X
         AMP_STATUS_FORCE_INT = 0x7fffffff
-} amp_status;
+} AMP_INT amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
 AMP_API const char *amp_strerror(amp_status status);
@@ -230,8 +237,9 @@ typedef enum amp_dtype {
     AMP_BF16,     /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
-    AMP_DTYPE_COUNT
-} amp_dtype;
+    AMP_DTYPE_COUNT,
+    AMP_F64 = 64 /* double: amp_cast, amp_all_finite and amp_dtype_size take it, and no others: cast it to AMP_F32 */
+} AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
    as CUDA's __half and __nv_bfloat16: cast pointers at that border, (__half *)p, and nowhere else. */
@@ -278,7 +286,7 @@ typedef struct amp_allocator { /* {0}: malloc and free (device: cudaMalloc and c
     void *user;
 } amp_allocator;
 
-typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } amp_log_level;
+typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } AMP_INT amp_log_level;
 
 typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` is valid during the call only. */
     void (*fn)(amp_log_level level, amp_status status, const char *text, void *user);
@@ -297,7 +305,7 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits, except produc
     AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
     AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; its BF16 where available */
     AMP_SIMD_NEON       /* every AArch64 */
-} amp_simd;
+} AMP_INT amp_simd;
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
@@ -370,9 +378,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the row to
-   float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
+   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
+   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
@@ -380,7 +388,7 @@ AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
 /* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
    rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
-typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } amp_rounding;
+typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } AMP_INT amp_rounding;
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
    Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). amp_random() is word
@@ -400,6 +408,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+   From AMP_F64 to AMP_F32 only to nearest.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
@@ -410,8 +419,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, which need counts; {NULL} entries are skipped. AMP_OK whatever is found.
-   Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, of doubles, too. In lists a count is needed; 0 is an empty array, as {NULL}
+   is. AMP_OK whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -448,8 +457,8 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
    SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
    KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. SPLIT's bytes and
           about 16 bits of precision: for comparison with other libraries. */
-typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } amp_master;
-typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } amp_optimizer;
+typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } AMP_INT amp_master;
+typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
 typedef struct amp_params_desc {
     uint32_t _begin;
@@ -492,7 +501,8 @@ typedef struct amp_param_desc {
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. Class: setup. */
+   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -546,7 +556,7 @@ typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
     AMP_SCALER_STATIC, /* the scale changes only by amp_scaler_set_scale; overflowing steps are still skipped */
     AMP_SCALER_OFF     /* as if there were no scaler: scale 1, nothing tested, every step taken. Same as passing NULL */
-} amp_scaler_mode;
+} AMP_INT amp_scaler_mode;
 
 typedef struct amp_scaler_desc {
     uint32_t _begin;
@@ -723,7 +733,7 @@ typedef enum amp_outcome {
     AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
     AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or had nothing in it */
     AMP_SKIPPED_RATE      /* gradients were good, but a learning rate at an lr_ptr was Inf or NaN */
-} amp_outcome;
+} AMP_INT amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
 /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
 typedef struct amp_rates { float lr, step_size, decay, rsqrt_bc2; } amp_rates;
@@ -792,8 +802,9 @@ typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) wi
    output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
    of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
    its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
-   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set
-   steps; everything else is cast for the one call. */
+   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end, until their set
+   steps or, of arrays that no set owns, until amp_scaler_update, any set's step, or a forward that follows an
+   amp_linear_backward which read them: one iteration. Everything else is cast for the one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
@@ -832,7 +843,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set.
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the
+   set, the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
    Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
@@ -848,12 +860,25 @@ typedef struct amp_precision {
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, a bias of a different dtype is rounded to d's dtype first, and so is the value that backward multiplies by
-   act' and, with FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
+   16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
+   act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
+   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp_act; /* GELU: GPT-2's tanh form */
+/* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
+   sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
+   and 3.5e-7; SILU 3e-7 |x| and 3e-7; TANH and SIGMOID 2.5e-7 |y| + 2^-126, and 1.5e-7 from y as it is stored. */
+typedef enum amp_act {
+    AMP_ACT_NONE = 0,
+    AMP_RELU,
+    AMP_GELU,
+    AMP_GELU_ERF,
+    AMP_SILU,
+    AMP_TANH,
+    AMP_SIGMOID,
+    AMP_ACT_COUNT
+} AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -869,24 +894,31 @@ typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } amp
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
     amp_act act;
-    uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
-    uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    uint32_t backward;          /* 1: the value before act times act's derivative at aux. No bias */
+    uint32_t trans_a, trans_b;  /* 1: A is stored [k,m], B is stored [n,k] */
+    uint32_t flags;             /* AMP_GEMM_*, or 0 */
+    uint32_t bias_per_row;      /* 1: bias and dbias have m elements, one for each row of d: images, channels first */
+    uint32_t sum_batches, _pad; /* sum_batches 1: one d = act(alpha * the sum over all batches of op(A) op(B) + beta * C
+                                  + bias), by batch and then k. On CUDA fast into an F32 d only */
     amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
     size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as the forward product left it (for ReLU the forward d will do) */
-    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
+                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+    amp_array
+        dbias; /* output, n elements of any dtype, or data NULL: column sums of d. A bias gradient if d is a dy; if
+                        d is a dw: amp_column_sums. Batch 1 and ldd 0 or n only */
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -908,19 +940,23 @@ AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
     uint32_t _begin;
     amp_act act;
-    size_t rows, in, out;  /* batch, input features, output features; rows may be 0 */
-    amp_array x;           /* [rows, in] */
-    amp_array w;           /* [out, in], same dtype as x */
-    amp_array bias;        /* [out] or data NULL; any dtype */
-    amp_array y;           /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;         /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
-    amp_array dy;          /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
-    amp_array dx;          /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
-    amp_array dw;          /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
-    amp_array dbias;       /* [out] output = column sums of dy, or data NULL; any dtype */
-    uint32_t accumulate;   /* 1: dw and dbias are added to what is there */
-    uint32_t flags;        /* AMP_GEMM_* for its products, or 0 */
-    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one */
+    size_t rows, in, out; /* batch, input features, output features; rows may be 0 */
+    amp_array x;          /* [rows, in] */
+    amp_array w;          /* [out, in], same dtype as x */
+    amp_array bias;       /* [out] or data NULL; any dtype */
+    amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
+                             reads; else data NULL is fine */
+    amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
+    amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
+    amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
+    amp_array dbias;      /* [out] output = column sums of dy, or data NULL; any dtype */
+    uint32_t accumulate;  /* 1: dw and dbias are added to what is there */
+    uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
+    uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
+    uint32_t _pad;
+    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one,
+                              and a forward that a scope would cast is refused if dx or dw is given */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
@@ -935,9 +971,15 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
+   Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums of 0.
+   dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
 
@@ -957,29 +999,74 @@ AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i);     /* 1 /
 typedef struct amp_fp8_info { float scale, amax, largest; } amp_fp8_info; /* of the last cast; of the history */
 AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out);  /* Class: query */
 
+typedef struct amp_activation_desc { /* y[i] = act(x[i]); or, with dx, dx[i] = dy[i] times act's derivative */
+    uint32_t _begin;
+    amp_act act; /* not AMP_ACT_NONE */
+    size_t count;
+    amp_array x;  /* the value before act: read by forward, and by backward of GELU, GELU_ERF and SILU */
+    amp_array y;  /* forward's output, may be x; read by backward of ReLU, TANH and SIGMOID. AMP_AUTO => x's dtype */
+    amp_array dy; /* gradient of y, for backward */
+    amp_array dx; /* backward's output, may be dy; AMP_AUTO => dy's dtype. data NULL: forward */
+    uint64_t _end;
+} amp_activation_desc;
+
+/* An activation apart from a product, forward or backward; any dtypes, each result rounded once, to nearest. Arrays are
+   the same one, with one element size, or apart. Class: enqueue. Numerics: bit contract; errors at amp_act. */
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc);
+
 typedef struct amp_xent_desc {
     uint32_t _begin;
     uint32_t sum; /* 0: mean over the rows that count; 1: sum */
     size_t rows, classes;
-    size_t ld;             /* elements between rows of logits and dlogits; 0 => classes */
-    amp_array logits;      /* [rows, classes] */
-    const int32_t *labels; /* context memory, [rows]: 0 .. classes-1; negative: the row is left out (gradient 0) */
+    size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
+    amp_array logits; /* [rows, classes] */
+    /* What is right, one of four, the others NULL. Labels in context memory, [rows]: 0 .. classes-1; negative: the row
+       is left out (gradient 0). Or a target per class, [rows, classes], any dtype: a row should sum up to 1 */
+    const int32_t *labels;
+    const int64_t *labels64;
+    const uint8_t *labels8;
+    amp_array targets;
+    amp_array weights;  /* of the classes, [classes], any dtype, or data NULL: 1 each */
     float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
     float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
     amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
                            count of rows * ld or more the columns from classes to ld are its own: zeros are written */
     amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
-    float smoothing;     /* label smoothing: 0 => none; target = (1-s) * one-hot + s / classes */
-    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, loss, row_loss and
-                            scaler NULL, smoothing 0 */
+    float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
+    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, targets, weights,
+                            loss, row_loss and scaler NULL, smoothing 0 */
     const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. Class: enqueue. Numerics: bit contract. */
+   classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
+   a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
+   `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
+
+/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+typedef struct amp_linear_xent_desc {
+    uint32_t _begin, _pad;
+    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y, aux, dy: dtypes alone; no act, before, after.
+                               dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
+    amp_xent_desc xent;   /* as for amp_softmax_cross_entropy. rows, classes, ld: 0 or the layer's; logits, dlogits: no
+                               data, dlogits.dtype AMP_AUTO => what products read w in (FP8: y's dtype) */
+    size_t chunk;         /* 0 => as many as have 64 MB of logits in FP32, a multiple of 256, at least 256 */
+    void *scratch;        /* context memory, aligned to 256 bytes: begins with the last piece's logits, or gradient */
+    size_t scratch_bytes; /* at least what amp_linear_cross_entropy_bytes says */
+    uint64_t _end;
+} amp_linear_xent_desc;
+
+/* Loss, row losses, dx, dw and dbias as from the three verbs. Rows that count are counted before the first piece. With
+   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
+   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
+   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
+   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
+/* *bytes: the scratch that it needs; desc without scratch. Class: host. */
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
 
@@ -1091,6 +1178,9 @@ AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a const
 AMP_INLINE int ampi_has_inf(ampi_format f) { return f.over != f.nan; }
 /* Not made of the rows: as comparisons it leaves ampi_k_cast 80 registers instead of 94. */
 AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+#if !defined(AMP_DEVICE) /* no kernel asks */
+    if (t == AMP_F64) return 8u;
+#endif
     if (t == AMP_F32) return 4u;
     if (t == AMP_F16 || t == AMP_BF16) return 2u;
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
@@ -1241,6 +1331,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1252,6 +1343,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
         AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
@@ -1263,9 +1355,9 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
 #  if defined(__clang__) /* not inlined, so that the short way is; one compiler warns of the other's form */
-#    define AMPI_RARE AMP_INLINE __attribute__((noinline, cold))
+#    define AMPI_RARE AMP_INLINE __attribute__((noinline, __cold__))
 #  else
-#    define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused))
+#    define AMPI_RARE AMP_HD static __attribute__((noinline, __cold__, __unused__))
 #  endif
 #else
 #  define AMPI_RARE AMP_INLINE
@@ -1277,7 +1369,7 @@ AMPI_RARE uint32_t ampi_widen_rare(uint32_t pattern, amp_dtype t) { return ampi_
 
 #if defined(__F16C__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__)
 #  define AMPI_F16C
-typedef float ampi_four __attribute__((vector_size(16)));
+typedef float ampi_four __attribute__((__vector_size__(16)));
 AMP_INLINE uint32_t ampi_f16c_narrow(uint32_t x) {
     ampi_four v = {ampi_float(x), 0.0f, 0.0f, 0.0f};
     __asm__("vcvtps2ph $0, %0, %0" : "+x"(v)); /* 0: to nearest even, whatever the control word says */
@@ -1648,6 +1740,32 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #undef AMPI_OP1
 #undef AMPI_OP2
 
+/* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
+
+/* The bits of a float to those of a double, exactly; NaN made quiet. */
+AMP_INLINE uint64_t ampi_f64_of(uint32_t x) {
+    uint64_t sign = (uint64_t)(x >> 31) << 63, a = x & 0x7fffffffu, e = 897;
+    uint64_t quiet = a > 0x7f800000u ? (uint64_t)1 << 51 : 0;
+    if (a == 0) return sign;
+    if (a >= 0x7f800000u) return sign | (uint64_t)0x7ff << 52 | (a & 0x7fffffu) << 29 | quiet;
+    if (a >= 0x00800000u) return sign | ((a << 29) + ((uint64_t)896 << 52));
+    for (; !(a >> 23); e--)
+        a <<= 1;
+    return sign | e << 52 | (a & 0x7fffffu) << 29;
+}
+/* A double to the pattern of any dtype, rounded once; how, r and saturate as in ampi_encode, F32 always to nearest. */
+AMP_INLINE uint32_t ampi_encode_f64(double x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    uint32_t odd = ampi_odd_f32(x), size = odd & 0x7fffffffu, nearest;
+    if (t != AMP_F32) return ampi_encode_any(odd, t, how, r, saturate);
+    if (size > 0x7f800000u) return odd;
+    nearest = ampi_bits(amp_narrow(x));
+    return saturate && (nearest & 0x7fffffffu) == 0x7f800000u ? nearest - 1u : nearest;
+}
+/* 0: a double is finite; 1: Inf; 2: NaN */
+AMP_INLINE uint32_t ampi_f64_fault(uint64_t x) {
+    x &= ~((uint64_t)1 << 63);
+    return (uint32_t)(x >= (uint64_t)0x7ff << 52) + (uint32_t)(x > (uint64_t)0x7ff << 52);
+}
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
@@ -1736,7 +1854,11 @@ AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
    rule. */
 #define AMPI_ACT_LIST(X) \
     X(AMP_GELU, gelu, 1) \
-    X(AMP_RELU, relu, 0)
+    X(AMP_RELU, relu, 0) \
+    X(AMP_GELU_ERF, gelu_erf, 1) \
+    X(AMP_SILU, silu, 1) \
+    X(AMP_TANH, tanh, 0) \
+    X(AMP_SIGMOID, sigmoid, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
 #define AMP_X(name, rule, aux) \
     if (act == name) return ampi_scalar_##rule(x);
@@ -1932,6 +2054,12 @@ AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     f->overflow += overflow;
     if ((nan | inf | overflow) && at < f->first) f->first = at;
 }
+AMP_INLINE void amp_count_f64(amp_faults *f, uint64_t x, uint32_t at) { /* a double */
+    uint32_t fault = ampi_f64_fault(x);
+    f->nan += fault == 2u;
+    f->inf += fault == 1u;
+    if (fault && at < f->first) f->first = at;
+}
 /* Product u, stored as something whose value is `stored`. */
 AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
     if (!amp_is_finite(u) || amp_is_finite(stored)) return;
@@ -2012,7 +2140,7 @@ typedef enum amp_purpose {
     AMP_FOR_UNSCALE,    /* the gradients are written back unscaled: summed 1, fresh 1, sum.write 1, scaler given */
     AMP_FOR_ACCUMULATE, /* a micro-batch joins the window, or is dropped, or spoils it: summed is 1 when it is judged */
     AMP_FOR_STEP        /* a step is taken or skipped. With sum.accum the window is used up */
-} amp_purpose;
+} AMP_INT amp_purpose;
 
 /* conclude: from totals to the record. A step is judged (not finite: skip, and the scaler is told) when fresh is 1 and
    scaler is given; then summed is 1, too. */
@@ -2048,7 +2176,7 @@ typedef struct amp_inspect_job {
     X(AMP_SGD,   AMP_UPDATE_SGD,  0, 0.999f) \
     X(AMP_LION,  AMP_UPDATE_LION, 1, 0.99f)
 #define AMP_X(kind, rule, moments) kind,
-typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } amp_update_kind;
+typedef enum amp_update_kind { AMP_UPDATE_LIST(AMP_X) AMP_UPDATE_COUNT } AMP_INT amp_update_kind;
 #undef AMP_X
 /* clang-format on */
 
@@ -2107,28 +2235,36 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 
 /* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
-   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
+   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1. data NULL: c is not
    read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
+AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
+AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
     amp_array dbias;               /* [cols], or data NULL */
-    size_t rows, cols;
+    size_t rows, cols, ld, step;   /* elements between rows, and columns; with an act ld is cols, and step is 1 */
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
 
+/* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
+   from number `first` on. The loss is made with the last. */
 typedef struct amp_xent_job { /* rows > 0 */
-    size_t rows, classes, ld;
+    size_t all, first, rows, classes, ld;
     amp_array logits, dlogits;
-    const int32_t *labels;
+    amp_array targets, weights; /* or data NULL */
+    const void *labels;         /* NULL: softmax, or targets */
     float *loss, *row_loss;
     const amp_scaler_state *scaler; /* NULL: scale 1 */
     float factor, smoothing;
     uint32_t sum;
-    uint32_t softmax; /* 1: labels is NULL, and dlogits gets exp(x - max) / sum * factor */
-    size_t padding;   /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
+    uint32_t softmax;     /* 1: dlogits gets exp(x - max) / sum * factor */
+    uint32_t label_bytes; /* 4 or 8: signed; 1: unsigned */
+    uint32_t each;        /* 1: every class has a target of its own: targets, or weights with smoothing */
+    size_t padding;       /* columns of dlogits after its classes that are written as zeros: 0, or ld - classes */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
@@ -2152,11 +2288,18 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
+typedef struct amp_activation_job { /* out[i] = act(in[i]), or in[i] * act'(saved[i]) where saved is there; count > 0 */
+    amp_array in, saved, out;
+    size_t count;
+    amp_act act;
+    uint32_t _pad;
+} amp_activation_job;
 typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
-/* All factors of a sum over k in one, and those of c; read where the product runs. */
+/* All factors of a sum over k in one, and those of c; read where the product runs. Where those of c give 0, c does not
+   count, whatever it is (BLAS's rule; so does cuBLASLt with factors on the device). A sum over k always counts. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
     float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
@@ -2185,7 +2328,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
@@ -2231,7 +2374,11 @@ AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_form
             in double, and so is what the lanes of an array have added up before
      loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
      dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
-            at the label ((t / sum - (1-s)) - s / classes) * factor */
+            at the label ((t / sum - (1-s)) - s / classes) * factor
+   With weights the loss times w[label], and factor times w[label] in place of factor. Where each class has a target of
+   its own (targets, or weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
+     loss = (sum of (max - x) * q, where q is not 0) + (sum of q) * log(sum / 2^24)
+     dx   = fma(t, factor * ((sum of q) / sum), -(q * factor)) */
 #define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */
 AMP_INLINE float amp_xent_term(float x, float max) { return ampi_scalar_exp_term(amp_sub(x, max)); }
 AMP_INLINE double amp_xent_rescaled(double sum, float max, float larger) {
@@ -2244,32 +2391,60 @@ AMP_INLINE float amp_xent_loss_one(float smoothing, float max, float target, flo
     loss = amp_mul(amp_sub(1.0f, smoothing), loss);
     return amp_add(loss, amp_mul(smoothing, amp_add(amp_sub(max, mean), log_sum)));
 }
+/* The label of a row, one of all; negative: left out. */
+AMP_INLINE int64_t amp_xent_label(const amp_xent_job *j, size_t row) {
+    if (j->label_bytes == 4u) return ((const int32_t *)j->labels)[row];
+    if (j->label_bytes == 8u) return ((const int64_t *)j->labels)[row];
+    return j->label_bytes ? (int64_t)((const uint8_t *)j->labels)[row] : 0;
+}
+AMP_INLINE int amp_xent_is_wrong(const amp_xent_job *j, int64_t label) { return (uint64_t)label >= j->classes; }
+/* What it counts in the mean. */
+AMP_INLINE float amp_xent_row_weight(const amp_xent_job *j, int64_t label) {
+    if (label < 0) return 0.0f;
+    if (!j->weights.data || !j->labels || amp_xent_is_wrong(j, label)) return 1.0f;
+    return amp_load(j->weights.data, j->weights.dtype, (size_t)label);
+}
+/* Where each class has a target of its own: q, what is added up of it for the loss, and its gradient. */
+AMP_INLINE float amp_xent_target(float keep, float share, float target) {
+    return amp_add(share, amp_mul(keep, target));
+}
+AMP_INLINE float amp_xent_miss(float q, float max, float x) {
+    return ampi_nonzero(q) ? amp_mul(amp_sub(max, x), q) : q;
+}
+AMP_INLINE float amp_xent_loss_each(float misses, float q, float sum) {
+    return amp_add(misses, amp_mul(q, amp_log(amp_mul(sum, 5.9604644775390625e-8f))));
+}
 /* What the gradients of a row need. */
 typedef struct amp_xent_row {
     float max, sum, target;    /* target: the logit at the label */
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-/* From max, sum and target to all of it. */
-AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor) {
+/* From max, sum and target to all of it. q: the sum of the targets. */
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor, float q) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
     r->factor = factor;
-    r->by = amp_mul(factor, amp_div(1.0f, r->sum));
+    r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
 }
+AMP_INLINE float amp_xent_grad_at(const amp_xent_row *r, float term) { /* at the label, whose term it is */
+    return amp_mul(amp_sub(amp_sub(amp_div(term, r->sum), r->keep), r->share), r->factor);
+}
 AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
-    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
-    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+    return amp_xent_grad_at(r, amp_xent_term(r->target, r->max));
 }
 AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
     return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
 }
-/* What a row counts in the loss, and the factor of every gradient; counted: rows that are not left out. */
-AMP_INLINE double amp_xent_weight(const amp_xent_job *j, uint64_t counted) {
-    return j->sum || counted == 0 ? 1.0 : amp_ddiv(1.0, (double)counted);
+AMP_INLINE float amp_xent_grad_each(const amp_xent_row *r, float x, float q) {
+    return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(amp_mul(q, r->factor)));
 }
-AMP_INLINE float amp_xent_factor(const amp_xent_job *j, uint64_t counted) {
+/* The factors of the loss and of every gradient; counted: the sum of what the rows count, by the rule of sums. */
+AMP_INLINE double amp_xent_weight(const amp_xent_job *j, double counted) {
+    return j->sum || !ampi_nonzero(amp_narrow(counted)) ? 1.0 : amp_ddiv(1.0, counted);
+}
+AMP_INLINE float amp_xent_factor(const amp_xent_job *j, double counted) {
     float scale = j->scaler ? j->scaler->scale : 1.0f;
     return amp_mul(amp_mul(j->factor, scale), amp_narrow(amp_xent_weight(j, counted)));
 }
@@ -2537,7 +2712,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */
-typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
+typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } AMP_INT amp_stored;
 typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
     amp_draw d = {r->seed, (r->steps << 24) + param};
@@ -2676,6 +2851,7 @@ typedef struct amp_backend {
     amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *);
     amp_status (*gemm_tune)(amp_ctx *, const amp_gemm_job *); /* NULL: there is nothing to choose */
     amp_status (*bias_grad)(amp_ctx *, const amp_bias_grad_job *);
+    amp_status (*activation)(amp_ctx *, const amp_activation_job *);
     amp_status (*xent)(amp_ctx *, const amp_xent_job *);
     /* policy */
     uint64_t (*capture_id)(amp_ctx *); /* of the capture in progress, 0: none. NULL: always 0 */
@@ -2687,7 +2863,7 @@ typedef struct amp_backend {
 #define AMPI_ENTRIES(X) \
     X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
     X(conclude) X(inspect) X(update) X(apply) X(add) \
-    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
+    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(activation) X(xent) X(dropout) X(quantize)
 /* clang-format on */
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
@@ -2702,19 +2878,20 @@ AMP_API void *amp_ctx_self(const amp_ctx *ctx);
 /* Records and logs a failure, and returns its status: return amp_fail(ctx, AMP_ERR_CUDA, "%s failed", call). The name
    of the verb that runs goes in front, here and in the log. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format, ...);
 /* A log line that does not report a failure. */
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 4)))
+__attribute__((__format__(__printf__, 3, 4)))
 #endif
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...);
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
    itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
 #define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+    ": a different thread is inside a call of this context, or a call never returned (an exception or longjmp left " \
+    "it: only destroying is left). A context serves one thread at a time: make one for each thread (on the CPU with " \
+    "amp_cpu_desc.threads = 1), or one call after the other"
 #define AMP_VERB(ctx, name, call) \
     do { \
         amp_ctx *in_ = (ctx); \
@@ -2831,7 +3008,7 @@ AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *da
     X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */ \
     X(AMP_PRESET_FP8,            "fp8")            /* as amp in BF16, layers with .fp8 in FP8 (>>fp8); no loss scale */
 #define AMP_X(name, text) name,
-typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
+typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } AMP_INT amp_preset;
 #undef AMP_X
 /* clang-format on */
 
@@ -3158,7 +3335,7 @@ typedef enum amp_op_class {
     AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
     AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
     AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
-} amp_op_class;
+} AMP_INT amp_op_class;
 
 typedef enum amp_system {
     AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
@@ -3168,7 +3345,7 @@ typedef enum amp_system {
     AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
     AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
     AMP_SYSTEM_COUNT
-} amp_system;
+} AMP_INT amp_system;
 
 /* ---- what the lists say; names ("unknown ..." otherwise). Class of all: host. Threads: safe ---- */
 
@@ -3224,7 +3401,10 @@ AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *te
 AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_activation, amp_activation_desc, (c), amp_ctx *c)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy, amp_linear_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy_bytes, amp_linear_xent_desc, (c, bytes), amp_ctx *c, size_t *bytes)
 AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
 AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
 AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
@@ -3245,6 +3425,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 } /* extern "C++" */
 #endif
 
+#pragma pack(pop)
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
@@ -3254,6 +3435,8 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #if defined(AMP_IMPLEMENTATION) && defined(AMP_H) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
 #define AMP_IMPLEMENTATION_ONCE
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -3268,6 +3451,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -3285,12 +3469,15 @@ extern "C++" {
 #endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    include <signal.h>
+#    include <sys/select.h> /* sigset_t, whatever the program has asked of the headers */
+#  endif
 #endif
 #if !defined(_WIN32)
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -3319,23 +3506,28 @@ extern "C++" {
 } /* extern "C++" */
 extern "C" {
 #endif
-#if defined(__APPLE__) && !defined(__cplusplus)
-extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
-extern int(vsnprintf)(char *, size_t, const char *, va_list);
+#if defined(__cplusplus) && defined(__THROW)
+#  define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#else
+#  define AMPI_NO_THROW
 #endif
+/* As POSIX declares them: the system's headers hide them under -std=c99; some are macros, too, on macOS. */
 #if !defined(AMP_NO_STDIO) && !defined(_WIN32)
-#  if defined(__cplusplus) && defined(__THROW)
-#    define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
-#  else
-#    define AMPI_NO_THROW
-#  endif
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fsync(int);
 extern int fileno(FILE *) AMPI_NO_THROW;
 extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
 extern int fchmod(int, mode_t) AMPI_NO_THROW;
 extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 #endif
-
+#if !defined(AMP_NO_THREADS) && !defined(_WIN32) && !defined(__wasi__)
+extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
+extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
+extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
+#endif
+#if defined(__APPLE__) && !defined(__cplusplus)
+extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
+extern int(vsnprintf)(char *, size_t, const char *, va_list);
+#endif
 /* The front goes over no elements: what -O2 adds to -O1 would only take time here, a fifth of what compiling the whole
    implementation takes. Up to >>cpu. */
 #if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(__clang__) && \
@@ -3369,6 +3561,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_NAME)
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
+    case AMP_F64: return "f64";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -3473,6 +3666,34 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
+   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
+#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
+#else
+#  define AMPI_CANCEL(state, old) (void)(state)
+#  define AMPI_NO_CANCEL          0
+#endif
+typedef struct ampi_caller {
+    ampi_fpu fpu;
+    int cancel, error;
+} ampi_caller;
+static ampi_caller ampi_caller_enter(void) {
+    ampi_caller c;
+    c.error = errno;
+    c.cancel = 0;
+    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.fpu = ampi_fpu_enter();
+    return c;
+}
+static void ampi_caller_leave(ampi_caller c, amp_status status) {
+    ampi_fpu_leave(c.fpu);
+    if (status == AMP_OK) errno = c.error;
+    AMPI_CANCEL(c.cancel, NULL);
+}
+static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3495,12 +3716,13 @@ struct amp_ctx {
     amp_scaler *scalers;
     amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    uint32_t in_use;     /* atomic, as the next three: 1: a verb is running */
+    const void *thread;  /* whose, while a verb runs; NULL: none */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
     const char *verb;    /* that runs: its name up to the colon; NULL: none */
     const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
-    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    ampi_caller caller;  /* while a verb runs */
     char error[320];
 };
 
@@ -3532,29 +3754,39 @@ static void ampi_give(amp_ctx *ctx) {
     const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
-        if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+        if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
+    AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
 }
 
 /* What the backend changed for the calling thread is as it was. Before the end of the verb where something is made that
    must not stay if that fails. */
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
-    return ctx->b->leave ? ctx->b->leave(ctx, status) : status;
+    return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
-    ctx->fpu = ampi_fpu_enter();
+    AMPI_WRITE(&ctx->thread, ampi_this_thread());
+    ctx->caller = ampi_caller_enter();
     ctx->verb = verb;
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
     ctx->verb = NULL;
-    ampi_fpu_leave(ctx->fpu);
     ampi_give(ctx);
+    ampi_caller_leave(caller, status);
     return status;
+}
+/* Ends the verb in which this thread still has the context: an exception or a longjmp has left it. */
+static void ampi_end_left(amp_ctx *ctx) {
+    if (!ctx || AMPI_READ(&ctx->thread) != ampi_this_thread()) return;
+    ctx->inside = NULL;
+    amp_log_event(ctx, AMP_LOG_WARNING, "this call never returned: what it was making is lost");
+    (void)amp_verb_end(ctx, AMP_OK);
 }
 /* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
 #define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
@@ -3568,11 +3800,16 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
         ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
     } while (0)
+#define AMPI_DESTROY(ctx, name, arguments) \
+    do { \
+        ampi_end_left(ctx); \
+        AMPI_VOID_VERB(ctx, name, arguments); \
+    } while (0)
 
 /* ---- sentences ---- */
 
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 3, 0)))
+__attribute__((__format__(__printf__, 3, 0)))
 #endif
 static void ampi_message(char *to, size_t n, const char *format, va_list va) {
     if (vsnprintf(to, n, format, va) < 0) to[0] = 0;
@@ -3592,7 +3829,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
-    if (ctx->log.fn) ctx->log.fn(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
     return status;
 }
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
@@ -3604,7 +3841,7 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     va_start(va, format);
     ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
-    ctx->log.fn(level, AMP_OK, text, ctx->log.user);
+    (ctx->log.fn)(level, AMP_OK, text, ctx->log.user);
 }
 
 /* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
@@ -3691,7 +3928,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -3706,17 +3944,20 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
-    ctx->b->destroy(ctx);
+    (ctx->b->destroy)(ctx);
     host = ctx->host;
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -3743,10 +3984,10 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
     if (blocks) ctx->blocks = blocks;
     AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
+    AMPI_TRY((ctx->b->alloc)(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
-        ctx->b->release(ctx, p, bytes);
+        (ctx->b->release)(ctx, p, bytes);
         return st;
     }
     if (row == ctx->n_rows) {
@@ -3773,7 +4014,7 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
-            ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
+            (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
             ctx->rows[0].bytes -= ctx->blocks[i].bytes;
             ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
             memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
@@ -3798,8 +4039,8 @@ AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, c
 static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->copy(ctx, dst, src, bytes);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->copy)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
@@ -3807,7 +4048,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    return ctx->b->copy_async(ctx, dst, src, bytes);
+    return (ctx->b->copy_async)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
@@ -3815,12 +4056,12 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
-    return ctx->b->zero(ctx, dst, bytes);
+    return (ctx->b->zero)(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->sync(ctx);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->sync)(ctx);
 }
 AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 
@@ -3837,8 +4078,8 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
-/* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+/* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
+static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -3848,6 +4089,14 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
         AMPI_ULL(need));
     return AMP_OK;
+}
+
+/* what nearly every verb takes */
+static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    AMPI_CHECK(!a.data || a.dtype != AMP_F64,
+        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+    return ampi_check_storage(ctx, name, a, need, required);
 }
 
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
@@ -3887,20 +4136,46 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
     return AMP_OK;
 }
 
+/* Arrays of many owners, of which no two may overlap: sorted, two that do are neighbours. */
+typedef struct ampi_range {
+    uintptr_t first;
+    size_t bytes, owner;
+    const char *what;
+} ampi_range;
+static int ampi_range_order(const void *a, const void *b) {
+    const ampi_range *x = (const ampi_range *)a, *y = (const ampi_range *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the second of two that do, or NULL */
+    size_t i;
+    if (n) qsort(r, n, sizeof *r, ampi_range_order);
+    for (i = 1; i < n; i++)
+        if (r[i].first - r[i - 1].first < r[i - 1].bytes) return &r[i];
+    return NULL;
+}
+
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
-static amp_status ampi_check_map(
+static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
         "a count of %llu is too large", AMPI_ULL(count));
     AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
         "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
+}
+
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    return ampi_check_stored_map(ctx, name_y, y, name_x, x, count);
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -3910,43 +4185,49 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(
         opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
+    AMPI_CHECK(opt->rounding == AMP_NEAREST || src.dtype != AMP_F64 || dst.dtype != AMP_F32,
+        "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
+    AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
-    return ctx->b->cast(ctx, dst, src, count, opt);
+    return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
-/* A good entry of a list: an array with a count, or {NULL}. */
-static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
-    const size_t size = amp_dtype_size(a.dtype);
+/* A good entry of a list: an array, of no elements, too, or {NULL}. */
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
+    const size_t size = doubles || a.dtype != AMP_F64 ? amp_dtype_size(a.dtype) : 0;
     size_t bytes;
     if (!a.data) return a.count == 0;
-    if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
+    if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
     AMPI_CHECK(!n || a, "arrays is NULL");
-    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
-    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
-    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
+    if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
+    return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+}
+
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->finite(ctx, NULL, arrays, n_arrays, NULL, &r));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
     *report = r;
     return AMP_OK;
 }
@@ -3959,8 +4240,8 @@ static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, cons
     AMPI_CHECK(out, "out is NULL");
     AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    AMPI_TRY(ctx->b->histogram(ctx, arrays, n_arrays, &h));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY((ctx->b->histogram)(ctx, arrays, n_arrays, &h));
     *out = h;
     return AMP_OK;
 }
@@ -3995,7 +4276,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
@@ -4041,9 +4322,11 @@ static float ampi_inverse(float scale) { /* volatile: computed inside the verb, 
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;  /* our copy; d.name is not used after amp_params_add */
-    float *init; /* our copy of d.init, until commit */
-    int unused;  /* 1: amp_params_use has left it out */
+    char *name;           /* our copy; d.name is not used after amp_params_add */
+    float *init;          /* our copy of d.init, until commit */
+    int unused;           /* 1: amp_params_use has left it out */
+    uint32_t hash;        /* of the name */
+    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
 } ampi_param;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
@@ -4095,6 +4378,7 @@ struct amp_params {
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+static void ampi_iteration_ended(amp_ctx *ctx);                      /* casts of arrays that no set owns, too */
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -4112,7 +4396,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
-    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+    return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
@@ -4140,7 +4424,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
-    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
@@ -4176,12 +4460,33 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
+    uint32_t h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+static void ampi_param_link(amp_params *p, size_t i) {
+    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
+    p->params[i].next = *first;
+    *first = (uint32_t)i + 1;
+}
+static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
     size_t i;
-    if (!p) return 0;
-    for (i = 0; name && i < p->n; i++)
-        if (strcmp(p->params[i].name, name) == 0) return i;
+    for (i = 0; i < p->n; i++)
+        p->params[i].first = 0;
+    for (i = 0; i < p->n; i++)
+        ampi_param_link(p, i);
+}
+static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
+    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
+    for (; i; i = p->params[i - 1].next)
+        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
     return p->n;
+}
+AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+    return p && name ? ampi_param_find(p, name, ampi_name_hash(name)) : amp_params_count(p);
 }
 
 /* count, rows and cols from what is given of them */
@@ -4212,7 +4517,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
         amp_dtype_name(d->model.dtype), amp_dtype_name(model));
     AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
-    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
+    AMPI_CHECK(ampi_is_dtype(d->grad.dtype), "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
         AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
             "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
@@ -4248,11 +4553,22 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* copies of what the caller may change from now on, and a place in the list */
+/* a place in the list */
+static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
+    size_t cap = p->cap;
+    ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
+    if (p->cap != cap) ampi_params_link(p);
+    q->first = list[p->n].first;
+    list[p->n] = *q;
+    ampi_param_link(p, p->n++);
+    return AMP_OK;
+}
+/* copies of what the caller may change from now on */
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -4261,10 +4577,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
-    if (!list) return AMP_ERR_NO_MEMORY;
-    p->params = list;
-    return AMP_OK;
+    return ampi_param_append(p, q);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -4279,7 +4592,8 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    q.hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
@@ -4289,7 +4603,6 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
-    p->params[p->n++] = q;
     return AMP_OK;
 }
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
@@ -4305,7 +4618,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) (p->ctx->b->mirror_destroy)(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_drop(p->ctx, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -4323,7 +4636,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4441,16 +4754,16 @@ static amp_status ampi_block_write(
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
-    return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+    AMPI_TRY((ctx->b->copy)(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
+    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
 
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
     size_t i;
-    AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
-    if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    AMPI_TRY((ctx->b->copy)(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
     for (i = 0; i < n; i++)
@@ -4462,8 +4775,8 @@ static amp_status ampi_block_read(
 static amp_status ampi_move_staged(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, float *dst, const float *src) {
     size_t from, n, count = (size_t)e->count;
-    if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
-    if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
+    if (e->master && src) return (ctx->b->copy)(ctx, e->master, src, 4 * count);
+    if (e->master) return (ctx->b->copy)(ctx, dst, e->master, 4 * count);
     for (from = 0; from < count; from += n) {
         n = count - from < b->weights ? count - from : b->weights;
         if (src)
@@ -4484,7 +4797,7 @@ static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, floa
 
 static amp_status ampi_cast_entry(amp_ctx *ctx, amp_array dst, amp_array src) { /* to nearest */
     amp_cast_desc c = AMP_ZERO;
-    return ctx->b->cast(ctx, dst, src, src.count, &c);
+    return (ctx->b->cast)(ctx, dst, src, src.count, &c);
 }
 static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* where masters give it */
     return e->master && e->model ? ampi_cast_entry(ctx, ampi_entry_model(e), ampi_entry_master(e)) : AMP_OK;
@@ -4529,7 +4842,7 @@ static amp_status ampi_commit_arenas(amp_params *p) {
         l.base[k] = (char *)p->arena[k];
     }
     for (k = 0; k < AMPI_ARENAS; k++)
-        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], (size_t)l.bytes[k]));
+        if (p->arena[k]) AMPI_TRY((ctx->b->zero)(ctx, p->arena[k], (size_t)l.bytes[k]));
     ampi_place_set(&l, p);
     return AMP_OK;
 }
@@ -4556,7 +4869,7 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     amp_status st;
     AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    st = (ctx->b->copy)(ctx, p->table.chunks, chunks, n * sizeof *chunks);
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
@@ -4564,7 +4877,7 @@ static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -4600,15 +4913,54 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
-    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
-    return ampi_settle(ctx, ctx->b->sync(ctx));
+    return ampi_settle(ctx, (ctx->b->sync)(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
@@ -4675,7 +5027,7 @@ static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, 
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_CHECK(host, "the host array is NULL");
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     amp_ctx *ctx = p->ctx;
@@ -4715,7 +5067,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        if (e->low) AMPI_TRY(ctx->b->zero(ctx, e->low, (size_t)e->count * 2u));
+        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * 2u));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
@@ -4764,15 +5116,15 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
-        AMPI_TRY(ctx->b->zero(
+        AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_step_record *r) {
-    if (!ctx->b->set_record) return ctx->b->copy(ctx, p->record, r, sizeof *r);
-    return ctx->b->set_record(ctx, p->record, p->mirror, r);
+    if (!ctx->b->set_record) return (ctx->b->copy)(ctx, p->record, r, sizeof *r);
+    return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
@@ -4784,7 +5136,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     n = ampi_chunks_in_use(p, used, NULL, &elements);
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -4798,7 +5150,7 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_step_record r = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -4886,11 +5238,11 @@ static amp_status ampi_do_scaler_create(
     }
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
+    if (st == AMP_OK) st = ampi_settle(ctx, (ctx->b->copy)(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
         (void)ampi_do_free(ctx, mem);
         ampi_host_drop(ctx, s, sizeof *s);
@@ -4919,7 +5271,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -4929,7 +5281,7 @@ static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s 
     return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
-    return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
+    return (s->ctx->b->copy)(s->ctx, s->state, in, sizeof *in);
 }
 
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
@@ -5107,9 +5459,9 @@ static amp_status ampi_do_unscale(
     AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
-    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
+    if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
-        AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
+        AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
     } else
         for (i = 0; dst && i < n; i++) {
@@ -5130,8 +5482,9 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     if (!ampi_is_on(s)) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
-    AMPI_TRY(ctx->b->next_scale(ctx, s->state));
+    AMPI_TRY((ctx->b->next_scale)(ctx, s->state));
     ampi_next_iteration(s);
+    ampi_iteration_ended(ctx);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
@@ -5465,11 +5818,11 @@ static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step
 }
 static amp_status ampi_run_inspection(
     amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
-    if (!job->summed) return ctx->b->conclude(ctx, job);
-    if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
-    AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
+    if (!job->summed) return (ctx->b->conclude)(ctx, job);
+    if (!d->reduce_totals_fn) return (ctx->b->inspect)(ctx, job);
+    AMPI_TRY((ctx->b->sum_gradients)(ctx, &job->sum));
     AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, call));
-    return ctx->b->conclude(ctx, job);
+    return (ctx->b->conclude)(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
     const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
@@ -5484,14 +5837,14 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.accum = takes == AMPI_SUMS;
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
-    return ctx->b->update(ctx, &job);
+    return (ctx->b->update)(ctx, &job);
 }
 /* The counts of a step begin at 0, also if it is skipped; those of one that does not count stay. */
 static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_desc *d) {
     p->count = d->count_lost;
     if (!p->count) return AMP_OK;
     p->drawn = d->stochastic != 0;
-    return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
+    return (ctx->b->zero)(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
 static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call *call) {
@@ -5567,7 +5920,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     job.with_rates = with_rates != 0;
     job.accum = rule->takes == AMPI_SUMS;
     job.count = p->count;
-    AMPI_TRY(ctx->b->apply(ctx, &job));
+    AMPI_TRY((ctx->b->apply)(ctx, &job));
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
@@ -5586,10 +5939,10 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
-    AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
+    AMPI_TRY(job.summed ? (ctx->b->inspect)(ctx, &job) : (ctx->b->conclude)(ctx, &job));
     add.table = p->table;
     add.record = p->record;
-    AMPI_TRY(ctx->b->add(ctx, &add));
+    AMPI_TRY((ctx->b->add)(ctx, &add));
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s)) s->checked = 1;
     return AMP_OK;
@@ -5623,7 +5976,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
-    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    AMPI_TRY((ctx->b->inspect)(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
     s->checked = 1;
     return AMP_OK;
@@ -5636,16 +5989,16 @@ AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
 static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, float max_norm) {
     amp_inspect_job job = ampi_inspect_of(p, s, ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes, AMP_FOR_NORM);
     job.clip_norm = max_norm;
-    return ctx->b->inspect(ctx, &job);
+    return (ctx->b->inspect)(ctx, &job);
 }
 static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_CHECK(norm, "norm is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
-    AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
     return AMP_OK;
 }
@@ -5670,7 +6023,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
         AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
         job.record = p->probe;
     }
-    return ctx->b->clip(ctx, &job);
+    return (ctx->b->clip)(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
@@ -5679,8 +6032,8 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(out, "out is NULL");
-    if (!ctx->b->poll) return ctx->b->copy(ctx, out, p->record, sizeof *out);
-    return ctx->b->poll(ctx, p->record, p->mirror, out);
+    if (!ctx->b->poll) return (ctx->b->copy)(ctx, out, p->record, sizeof *out);
+    return (ctx->b->poll)(ctx, p->record, p->mirror, out);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 
@@ -5730,24 +6083,25 @@ static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master
         AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
     return 1;
 }
-#define AMPI_MANY_SUBNORMAL 0.1 /* of values that are not 0 */
+#define AMPI_MANY_SUBNORMAL 10.0 /* percent of the values that are not 0 */
 static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) {
-    const amp_fates *f = &row->fate[t];
     double by = (double)amp_histogram_suggest_scale(&row->values);
+    double subnormal = 0.0;
     int narrow = t == AMP_F16 || ampi_is_f8(t);
+    if (narrow) subnormal = 100.0 * row->fate[t].subnormal; /* an array that is not there may have any dtype */
     if (row->values.total && row->values.zero == row->values.total) {
         AMPI_ADVISE(row,
             is_gradient && narrow ? "every value is 0: raise the loss scale, or is the layer cut off?"
                                   : "every value is 0: is the layer cut off?");
         return 1;
     }
-    if (!narrow || f->subnormal < AMPI_MANY_SUBNORMAL) return 0;
+    if (subnormal < AMPI_MANY_SUBNORMAL) return 0;
     if (is_gradient && t == AMP_F16 && by > 1.0)
         AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in f16: a loss scale %.0f times as large fits",
-            100.0 * f->subnormal, by);
+            subnormal, by);
     else
-        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale",
-            100.0 * f->subnormal, amp_dtype_name(t));
+        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale", subnormal,
+            amp_dtype_name(t));
     return 1;
 }
 
@@ -5756,8 +6110,8 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     const amp_array grad = ampi_entry_grad(e);
     amp_update_count c;
     row->name = p->params[i].name;
-    if (!p->params[i].unused) AMPI_TRY(ctx->b->histogram(ctx, &grad, 1, &row->values));
-    AMPI_TRY(ctx->b->copy(ctx, &c, &p->table.counts[i], sizeof c));
+    if (!p->params[i].unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
+    AMPI_TRY((ctx->b->copy)(ctx, &c, &p->table.counts[i], sizeof c));
     row->updates = c.updates;
     row->lost = c.lost;
     row->ratio = ampi_float(c.ratio);
@@ -5768,7 +6122,7 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
 }
 static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
     row->name = name ? name : "array";
-    if (a.data) AMPI_TRY(ctx->b->histogram(ctx, &a, 1, &row->values));
+    if (a.data) AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &row->values));
     ampi_report_values(row);
     if (!ampi_advise_not_finite(row)) (void)ampi_advise_small(row, a.dtype, 0);
     return AMP_OK;
@@ -5812,7 +6166,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
     AMPI_TRY(ampi_check_list(ctx, arrays, n));
     AMPI_CHECK(!n || names, "names is NULL");
     AMPI_HAS(histogram);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (s) AMPI_TRY(ampi_do_scaler_get(s, &info));
     return ampi_report_rows(p, rows, arrays, names, n, &info);
 }
@@ -5827,7 +6181,7 @@ typedef struct ampi_text {
     size_t bytes, length;
 } ampi_text;
 #if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #endif
 static void ampi_add_text(ampi_text *t, const char *format, ...) {
     size_t room = t->length < t->bytes ? t->bytes - t->length : 0;
@@ -5882,6 +6236,7 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (w->where) return AMP_OK;
     AMPI_CHECK(name, "name is NULL");
+    AMPI_CHECK(!a.data || a.count, "array.count is 0");
     AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
@@ -6350,8 +6705,10 @@ typedef struct ampi_cached {
     char *copy;
     uint64_t capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
     amp_dtype dtype;
-    uint32_t valid;
+    uint32_t valid; /* 2: no set owns the source, and a backward has read it: for backwards only */
 } ampi_cached;
+
+typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_PLAN } ampi_reader; /* of an operand; PLAN: not yet */
 
 typedef struct ampi_arenas {
     void **list;
@@ -6424,7 +6781,7 @@ static void ampi_scope_pop(amp_ctx *ctx, ampi_mark mark) {
     s->high = mark.arenas == s->arenas ? mark.high : s->bytes;
     s->temps = mark.temps;
 }
-static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? ctx->b->capture_id(ctx) : 0; }
+static uint64_t ampi_capture_id(amp_ctx *ctx) { return ctx->b->capture_id ? (ctx->b->capture_id)(ctx) : 0; }
 
 /* Cached casts of a set (NULL: any), of an array (NULL: any) are stale. */
 static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
@@ -6435,7 +6792,15 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_iteration_ended(amp_ctx *ctx) {
+    size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++)
+        if (!ctx->scope->cached[i].set) ctx->scope->cached[i].valid = 0;
+}
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) {
+    ampi_stale(ctx, p, NULL);
+    ampi_iteration_ended(ctx);
+}
 static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
     AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
@@ -6512,10 +6877,10 @@ static amp_status ampi_scope_arena(amp_ctx *ctx, size_t bytes) {
     AMPI_REQUIRE(!capturing, AMP_ERR_CAPTURE,
         "the arena has %llu bytes and %llu are needed, but the stream is being captured: run a step before",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes));
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     if (bytes < s->bytes && !grown) bytes = s->bytes;
     if (bytes != s->bytes || replace) AMPI_TRY(ampi_scope_new_arena(ctx, bytes));
-    if (s->outgrown.n) AMPI_TRY(ctx->b->sync(ctx));
+    if (s->outgrown.n) AMPI_TRY((ctx->b->sync)(ctx));
     ampi_free_arenas(ctx, &s->outgrown);
     return AMP_OK;
 }
@@ -6732,12 +7097,22 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
 
 static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
-    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    if (ampi_is_f8(a.dtype) || !ampi_is_dtype(a.dtype)) return 0;
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
-static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
+/* A cached cast is read: is it what is wanted? A backward ends the iteration for an array that no set owns: a forward
+   that comes after it casts anew. */
+static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
+    const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
+    const int ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = !fresh ? 0 : 1 + ends;
+    return fresh;
+}
+/* *out = a in dtype `want` (AMP_AUTO: as it is). */
+static amp_status ampi_operand(
+    amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, ampi_reader reader, amp_array *out) {
+    const int plan = reader == AMPI_PLAN;
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -6766,7 +7141,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
         like.dtype = want;
         AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
-        if (k->valid) {
+        if (ampi_cached_read(k, reader)) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
@@ -6775,8 +7150,9 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
         out->data = to;
     }
     if (plan) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, *out, a, n, &how));
+    AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
+    if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
     return AMP_OK;
 }
@@ -6818,7 +7194,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, AMPI_FORWARD, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -6869,8 +7245,8 @@ static amp_status ampi_fp8_fill(amp_fp8 *f) {
     AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
-    st = ctx->b->zero(ctx, f->states, f->words * 4);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
+    st = (ctx->b->zero)(ctx, f->states, f->words * 4);
+    if (st == AMP_OK) st = (ctx->b->copy)(ctx, f->states, s, bytes);
     ampi_host_drop(ctx, s, bytes);
     return ampi_settle(ctx, st);
 }
@@ -6897,7 +7273,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     f = (amp_fp8 *)ampi_host_new(ctx, sizeof *f);
     AMPI_MEMORY(f);
     f->ctx = ctx;
@@ -6924,7 +7300,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -7005,7 +7381,7 @@ static amp_status ampi_do_quantize(
     j.cols = cols;
     j.keep = keep != 0;
     AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
-    return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
+    return n ? (ctx->b->quantize)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
@@ -7117,6 +7493,8 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
     AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     j->batch = j->batch ? j->batch : 1;
+    j->sum_batches = j->sum_batches && j->batch > 1;
+    j->bias_per_row = j->bias_per_row && (j->bias.data || j->dbias.data);
     j->trans_a = j->trans_a != 0;
     j->trans_b = j->trans_b != 0;
     j->backward = j->backward != 0;
@@ -7140,7 +7518,7 @@ typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
 /* A job's matrices: leading dimensions and strides. */
 static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
-    const size_t ldd = j->ldd ? j->ldd : j->n;
+    const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
         {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
         {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
@@ -7153,12 +7531,12 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
         if (!j->ldc) j->ldc = ldd;
         if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
+    AMPI_CHECK(!j->dbias.data || (outputs == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
-    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
 /* The job of a desc: what is there is right, and what is not read is not there. */
@@ -7178,7 +7556,7 @@ static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *s
 }
 
 static int ampi_c_is_d(const amp_gemm_job *j) {
-    return j->c.data == j->d.data && j->ldc == j->ldd && (j->batch == 1 || j->stride_c == j->stride_d);
+    return j->c.data == j->d.data && j->ldc == j->ldd && (amp_gemm_outputs(j) == 1 || j->stride_c == j->stride_d);
 }
 
 /* Outputs may overlap nothing, but c may be d. */
@@ -7188,9 +7566,9 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0),
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
-        ampi_extent_of("desc.bias", j->bias, j->n, 1, 0),
+        ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
         ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
-        ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1),
+        ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
 }
@@ -7204,8 +7582,8 @@ static void ampi_without_product(amp_gemm_job *j) {
 /* A product without elements: its column sums are 0. */
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
-    if (goal->kind != AMPI_RUN || !j->dbias.data || !j->n) return AMP_OK;
-    return ctx->b->zero(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
+    if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
@@ -7216,10 +7594,10 @@ static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spa
     AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
     switch (goal->kind) {
-    case AMPI_RUN: return ctx->b->gemm(ctx, j);
-    case AMPI_TUNE: return ctx->b->gemm_tune ? ctx->b->gemm_tune(ctx, j) : AMP_OK;
+    case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
+    case AMPI_TUNE: return ctx->b->gemm_tune ? (ctx->b->gemm_tune)(ctx, j) : AMP_OK;
     case AMPI_EXPLAIN:
-    case AMPI_CHECK: return ctx->b->gemm_explain(ctx, goal->text, goal->bytes, j);
+    case AMPI_CHECK: return (ctx->b->gemm_explain)(ctx, goal->text, goal->bytes, j);
     }
     return AMP_OK;
 }
@@ -7284,7 +7662,7 @@ static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    const int plan = goal->kind == AMPI_EXPLAIN;
+    const ampi_reader reader = goal->kind == AMPI_EXPLAIN ? AMPI_PLAN : AMPI_FORWARD;
     amp_gemm_job j;
     amp_op op;
     amp_op_class c;
@@ -7301,8 +7679,8 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
     AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    st = ampi_operand(ctx, j.a, span.a, want, reader, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, reader, &j.b);
     if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
@@ -7337,10 +7715,10 @@ AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, cons
 typedef struct ampi_factor {
     amp_array array;
     const float *scale;  /* of its FP8 elements, or NULL */
-    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix, which is [out, in] for w */
 } ampi_factor;
-static ampi_factor ampi_plain_factor(amp_array array) {
-    ampi_factor f = {array, NULL, 0};
+static ampi_factor ampi_plain_factor(amp_array array, uint32_t transposed) {
+    ampi_factor f = {array, NULL, transposed};
     return f;
 }
 
@@ -7390,6 +7768,7 @@ static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, cons
     AMPI_CHECK(l->in && l->out, "%s is 0", l->in ? "out" : "in");
     memset(out, 0, sizeof *out);
     out->l = *l;
+    out->l.w_in_out = l->w_in_out != 0;
     out->goal = goal;
     out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
     out->nw = ampi_span(1, 0, l->out, l->in, l->in);
@@ -7498,32 +7877,39 @@ static amp_quantize_job ampi_fp8_cast(
     j.cols = cols;
     return j;
 }
+/* That of w: from the order in which it is stored to the one in which products read it. */
+static amp_quantize_job ampi_fp8_cast_w(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    const size_t rows = l->w_in_out ? l->in : l->out;
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, rows, l->in + l->out - rows);
+    if (l->w_in_out == layer->w.transposed)
+        w.dst = layer->w.array;
+    else
+        w.dst_t = layer->w.array;
+    return w;
+}
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     if (!layer->ny) return AMP_OK;
     x.dst = layer->x.array;
-    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
-    AMPI_TRY(ctx->b->quantize(ctx, &x));
-    return ctx->b->quantize(ctx, &w);
+    AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    return (ctx->b->quantize)(ctx, &w);
 }
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
     x.dst_t = layer->x.array;
-    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
     if (l->dx.data) dy.dst = layer->dy.array;
     if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
-    if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
-    if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
-    return ctx->b->quantize(ctx, &dy);
+    if (l->dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    if (l->dx.data) AMPI_TRY((ctx->b->quantize)(ctx, &w));
+    return (ctx->b->quantize)(ctx, &dy);
 }
 
 /* The dtype of an automatic y, whose product reads its operands in `used`. */
@@ -7533,6 +7919,12 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
     return c == AMP_CLASS_F32_OUT ? AMP_F32 : used;
 }
 
+/* Does the scope cast what backward, which may run outside of it, would read as it is? */
+static int ampi_scope_casts(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (l->pin != AMP_AUTO) return 0;
+    return ampi_needs_cast(l->x, layer->nx, layer->want) || ampi_needs_cast(l->w, layer->nw, layer->want);
+}
 /* Forward's dtypes, from the layer before, the scope and pin. */
 static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
@@ -7548,7 +7940,13 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_preci
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
-    if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
+    if (!ampi_wants_fp8(ctx, l, c)) {
+        AMPI_CHECK(l->record || !(l->dx.data || l->dw.data) || !ampi_scope_casts(layer),
+            "the scope has x and w read as %s, but record is NULL, so backward, for dx or dw, would read them as they "
+            "are: point .record to an amp_precision beside the layer",
+            amp_dtype_name(layer->want));
+        return AMP_OK;
+    }
     AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
     return ampi_fp8_factors(ctx, layer, 0);
@@ -7567,9 +7965,10 @@ static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, 
 static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = layer->w = ampi_plain_factor(l->x);
-    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_FORWARD, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_FORWARD, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
@@ -7695,12 +8094,12 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
 static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = ampi_plain_factor(l->x);
-    layer->w = ampi_plain_factor(l->w);
-    layer->dy = ampi_plain_factor(l->dy);
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
+    layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_BACKWARD, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_BACKWARD, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
@@ -7725,33 +8124,37 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
-        return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
+        return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
     j.saved = ampi_saved(l);
     j.rows = l->rows;
-    j.cols = l->out;
+    j.cols = j.ld = l->out;
+    j.step = 1;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
+    AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
-/* dW[out,in] = dY^T[out,rows] X[rows,in] */
+/* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
 static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
-    g.m = l->out;
-    g.n = l->in;
+    if (l->w_in_out)
+        ampi_put_factors(&g, layer->x, 1, layer->dy_by_rows, 0);
+    else
+        ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
+    g.m = l->w_in_out ? l->in : l->out;
+    g.n = l->w_in_out ? l->out : l->in;
     g.k = l->rows;
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
@@ -7780,10 +8183,11 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
-    j.cols = l->in;
+    j.cols = j.ld = l->in;
+    j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -7861,78 +8265,466 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 
+/* ---- sums of columns and activations, apart from products.   tests: tests/test_layers.c ---- */
+
+static amp_status ampi_do_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    amp_bias_grad_job j = AMP_ZERO;
+    size_t span;
+    if (!ld) ld = cols;
+    AMPI_CHECK(ld >= cols, "ld is %llu, less than the %llu columns of a row", AMPI_ULL(ld), AMPI_ULL(cols));
+    span = ampi_span(1, 0, rows ? rows : 1, ld, cols);
+    AMPI_CHECK(span != (size_t)-1, "rows %llu, cols %llu or ld is too large", AMPI_ULL(rows), AMPI_ULL(cols));
+    if (!rows) span = 0;
+    AMPI_TRY(ampi_check_array(ctx, "dst", dst, cols, 1));
+    AMPI_TRY(ampi_check_array(ctx, "src", src, span, 1));
+    AMPI_CHECK(!dst.data || !src.data ||
+            !ampi_overlap(dst.data, cols * amp_dtype_size(dst.dtype), src.data, span * amp_dtype_size(src.dtype)),
+        "dst overlaps src");
+    AMPI_HAS(bias_grad);
+    if (!cols || (!rows && accumulate)) return AMP_OK;
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    j.dy = src;
+    j.dbias = dst;
+    j.rows = rows;
+    j.cols = cols;
+    j.ld = ld;
+    j.step = 1;
+    j.accumulate = accumulate != 0;
+    return (ctx->b->bias_grad)(ctx, &j);
+}
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    AMPI_VERB(ctx, column_sums, (ctx, dst, src, rows, cols, ld, accumulate));
+}
+
+/* Forward writes y from x, backward dx from dy and what its act reads. */
+static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d) {
+    amp_activation_job j = AMP_ZERO;
+    const int back = d && d->dx.data, aux = d && ampi_act_reads_aux(d->act);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK(d->act != AMP_ACT_NONE && AMPI_BELOW(d->act, AMP_ACT_COUNT), "desc.act is %d", (int)d->act);
+    AMPI_CHECK(back || !d->dy.data, "desc.dx.data is NULL, but desc.dy is given");
+    j.act = d->act;
+    j.count = d->count;
+    j.in = back ? d->dy : d->x;
+    j.out = back ? d->dx : d->y;
+    if (j.out.dtype == AMP_AUTO) j.out.dtype = j.in.dtype;
+    if (back) {
+        j.saved = aux ? d->x : d->y;
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, "desc.dy", j.in, j.count));
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, aux ? "desc.x" : "desc.y", j.saved, j.count));
+    } else {
+        AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
+    }
+    AMPI_HAS(activation);
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
+}
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
+    AMPI_VERB(ctx, activation, (ctx, desc));
+}
 /* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 /* What can be checked without arrays. */
 static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
+    int right = (d->labels != NULL) + (d->labels64 != NULL) + (d->labels8 != NULL) + (d->targets.data != NULL);
     AMPI_CHECK(d->classes, "desc.classes is 0");
     AMPI_CHECK(d->classes <= 0x7fffffffu, "desc.classes is too large");
     AMPI_CHECK(!d->ld || d->ld >= d->classes, "desc.ld is %llu, less than classes %llu", AMPI_ULL(d->ld),
         AMPI_ULL(d->classes));
-    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing < 1.0f,
-        "desc.smoothing is %g; it must be in [0, 1)", (double)d->smoothing);
-    AMPI_CHECK(!d->rows || d->labels || d->softmax, "desc.labels is NULL");
-    AMPI_CHECK(!d->softmax || !(d->labels || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
-        "desc.softmax is 1, so labels, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(amp_is_finite(d->smoothing) && d->smoothing >= 0.0f && d->smoothing <= 1.0f,
+        "desc.smoothing is %g; it must be in [0, 1]", (double)d->smoothing);
+    AMPI_CHECK(!d->rows || right || d->softmax, "desc.labels is NULL, and so are labels64, labels8 and targets");
+    AMPI_CHECK(right < 2, "%d of desc.labels, labels64, labels8 and targets are given; one is needed", right);
+    AMPI_CHECK(!d->softmax || !(right || d->loss || d->row_loss || d->scaler || ampi_nonzero(d->smoothing)),
+        "desc.softmax is 1, so labels, targets, loss, row_loss, scaler and smoothing must be 0");
+    AMPI_CHECK(!d->softmax || !d->weights.data, "desc.softmax is 1, so weights must be NULL");
     AMPI_CHECK(!d->rows || !d->loss || d->row_loss, "desc.row_loss is NULL, but desc.loss is made from it");
     return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
+static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) { /* NULL is fine */
+    AMPI_CHECK(!p || ampi_is_aligned(ctx, p, size), "%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+    return AMP_OK;
+}
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
-    const ampi_extent r[5] = {
+    const ampi_extent r[7] = {
         ampi_extent_of("desc.logits", j->logits, span, 1, 0),
-        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F32), j->rows, 2, 0), /* of the size of a float */
-        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->rows, 0, 1),
+        ampi_extent_of("desc.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 2, 0),
+        ampi_extent_of("desc.targets", j->targets, span, 2, 0),
+        ampi_extent_of("desc.weights", j->weights, j->classes, 2, 0),
+        ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
         ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
         ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
     };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
     AMPI_TRY(ampi_check_array(ctx, "desc.dlogits", j->dlogits, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.targets", j->targets, span, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.weights", j->weights, j->classes, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
     gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
-    AMPI_TRY(ampi_check_words(ctx, "desc.labels", j->labels));
-    AMPI_TRY(ampi_check_words(ctx, "desc.row_loss", j->row_loss));
-    AMPI_TRY(ampi_check_words(ctx, "desc.loss", j->loss));
-    return ampi_check_extents(ctx, r, 5);
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.loss", j->loss, 4u));
+    return ampi_check_extents(ctx, r, 7);
 }
 
+/* Which of the four says what is right. */
+static void ampi_xent_right(amp_xent_job *j, const amp_xent_desc *d) {
+    j->targets = d->targets;
+    if (d->labels) {
+        j->labels = d->labels;
+        j->label_bytes = 4u;
+    } else if (d->labels64) {
+        j->labels = d->labels64;
+        j->label_bytes = 8u;
+    } else if (d->labels8) {
+        j->labels = d->labels8;
+        j->label_bytes = 1u;
+    }
+    j->each = d->targets.data || (d->weights.data && ampi_nonzero(d->smoothing));
+}
+/* Everything but logits and dlogits. */
+static amp_status ampi_xent_job_of(amp_ctx *ctx, const amp_xent_desc *desc, amp_xent_job *j) {
+    AMPI_CHECK_DESC(desc);
+    AMPI_TRY(ampi_check_xent(ctx, desc));
+    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j->factor, desc->factor, 1.0f));
+    AMPI_CHECK(amp_is_finite(j->factor), "desc.factor is not finite");
+    j->all = j->rows = desc->rows;
+    j->classes = desc->classes;
+    j->ld = desc->ld ? desc->ld : desc->classes;
+    j->weights = desc->weights;
+    ampi_xent_right(j, desc);
+    j->loss = desc->loss;
+    j->row_loss = desc->row_loss;
+    if (desc->scaler && !desc->scaler->off) j->scaler = desc->scaler->state;
+    j->smoothing = desc->smoothing;
+    j->softmax = desc->softmax != 0;
+    j->sum = desc->sum || desc->softmax;
+    return AMP_OK;
+}
 static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     amp_xent_job j = AMP_ZERO;
     size_t whole;
-    AMPI_CHECK_DESC(desc);
-    AMPI_TRY(ampi_check_xent(ctx, desc));
-    AMPI_TRY(ampi_optional(ctx, "desc", "factor", &j.factor, desc->factor, 1.0f));
-    AMPI_CHECK(amp_is_finite(j.factor), "desc.factor is not finite");
-    j.rows = desc->rows;
-    j.classes = desc->classes;
-    j.ld = desc->ld ? desc->ld : desc->classes;
+    AMPI_TRY(ampi_xent_job_of(ctx, desc, &j));
     j.logits = desc->logits;
     j.dlogits = desc->dlogits;
-    j.labels = desc->labels;
-    j.loss = desc->loss;
-    j.row_loss = desc->row_loss;
-    if (desc->scaler && !desc->scaler->off) j.scaler = desc->scaler->state;
-    j.smoothing = desc->smoothing;
-    j.softmax = desc->softmax != 0;
-    j.sum = desc->sum || desc->softmax;
     AMPI_TRY(ampi_from(ctx, "desc.logits", &j.logits, desc->from));
     if (j.dlogits.dtype == AMP_AUTO) j.dlogits.dtype = j.logits.dtype;
     if (j.dlogits.data && ampi_product(&whole, j.rows, j.ld) && j.dlogits.count >= whole) {
         j.padding = j.ld - j.classes;
     }
     AMPI_TRY(ampi_check_logits(ctx, &j));
-    if (j.rows == 0) return j.loss ? ctx->b->zero(ctx, j.loss, sizeof *j.loss) : AMP_OK;
+    if (j.rows == 0) return j.loss ? (ctx->b->zero)(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(xent);
-    return ctx->b->xent(ctx, &j);
+    return (ctx->b->xent)(ctx, &j);
 }
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc) {
     AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
+}
+
+/* ---- a linear layer and its cross-entropy together, in pieces of rows.   tests: tests/test_products.c ---- */
+
+#define AMPI_VOCABULARY_BYTES ((size_t)64 << 20) /* of a piece's logits as floats, where 256 rows have less */
+
+/* What amp_linear_cross_entropy works with: a layer as forward and as backward see it, of one piece, and the loss. */
+typedef struct ampi_vocabulary {
+    ampi_layer forward, backward;
+    amp_xent_job loss;
+    amp_precision made;
+    amp_linear_desc l; /* all rows, dtypes known; x and w as products read them, dw and dbias as they are added up */
+    amp_array logits, dlogits;
+    size_t chunk, piece, bytes; /* rows at a time, of which products of backward take `piece`; of scratch */
+    char *scratch;              /* NULL: only the bytes are wanted */
+    int32_t gradients, fp8;
+} ampi_vocabulary;
+
+/* Memory for n elements, from the scratch. */
+static amp_array ampi_vocabulary_room(ampi_vocabulary *v, amp_dtype dtype, size_t n) {
+    amp_array a = amp_arrn(v->scratch ? v->scratch + v->bytes : NULL, dtype, n);
+    v->bytes += (size_t)ampi_round256(n * amp_dtype_size(dtype));
+    return a;
+}
+static amp_status ampi_check_vocabulary(amp_ctx *ctx, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_desc *x = &d->xent;
+    AMPI_CHECK(l->act == AMP_ACT_NONE && !l->before && !l->after, "desc.linear has an act, before or after");
+    AMPI_CHECK(!l->y.data && !l->aux.data && !l->dy.data && !x->logits.data && !x->dlogits.data,
+        "desc.linear.y, aux, dy, desc.xent.logits and dlogits have no data here: only dtypes");
+    AMPI_CHECK(!x->rows || x->rows == l->rows, "desc.xent.rows is %llu, but desc.linear.rows is %llu",
+        AMPI_ULL(x->rows), AMPI_ULL(l->rows));
+    AMPI_CHECK(!x->classes || x->classes == l->out, "desc.xent.classes is %llu, but desc.linear.out is %llu",
+        AMPI_ULL(x->classes), AMPI_ULL(l->out));
+    AMPI_CHECK(!x->ld || x->ld == l->out, "desc.xent.ld is %llu; it must be 0 or desc.linear.out", AMPI_ULL(x->ld));
+    AMPI_CHECK(!x->softmax && !x->from, "desc.xent.softmax or from is given");
+    return AMP_OK;
+}
+/* The rows of a piece. In ordered mode dw takes 256 at a time, as one product of all rows adds them up. */
+static void ampi_vocabulary_rows(const amp_ctx *ctx, ampi_vocabulary *v, size_t chunk) {
+    size_t fit = AMPI_VOCABULARY_BYTES / 4u / v->l.out / 256u * 256u;
+    int ordered = ((v->l.flags | ctx->b->gemm_flags) & AMP_GEMM_ORDERED) != 0;
+    if (!chunk) chunk = fit > 256u ? fit : 256u;
+    v->chunk = chunk < v->l.rows ? chunk : v->l.rows;
+    v->piece = ordered && v->chunk > 256u ? 256u : v->chunk;
+}
+/* The dtypes of logits and their gradient, as amp_linear_forward would choose them. */
+static amp_status ampi_vocabulary_dtypes(amp_ctx *ctx, ampi_vocabulary *v, amp_dtype gradient) {
+    ampi_layer layer;
+    amp_linear_desc l = v->l;
+    l.fp8 = NULL;
+    l.record = &v->made;
+    l.y.data = v; /* it would be there */
+    AMPI_TRY(ampi_check_linear(ctx, &l, &ampi_goal_run, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, &layer, &v->made));
+    v->l.x = layer.l.x;
+    if (v->l.dx.dtype == AMP_AUTO) v->l.dx.dtype = v->made.x;
+    v->l.y.dtype = v->made.y;
+    v->l.dy.dtype = gradient != AMP_AUTO ? gradient : v->made.used;
+    if (v->l.fp8 && gradient == AMP_AUTO) v->l.dy.dtype = v->made.y;
+    AMPI_CHECK(ampi_is_dtype(v->l.y.dtype), "desc.linear.y.dtype is %d", (int)v->l.y.dtype);
+    AMPI_CHECK(ampi_is_dtype(v->l.dy.dtype), "desc.xent.dlogits.dtype is %d", (int)v->l.dy.dtype);
+    return AMP_OK;
+}
+/* Where things lie in the scratch. */
+static void ampi_vocabulary_rooms(ampi_vocabulary *v) {
+    amp_linear_desc *l = &v->l;
+    size_t n = v->chunk * l->out;
+    v->bytes = 0;
+    v->logits = ampi_vocabulary_room(v, l->y.dtype, n);
+    v->dlogits = v->logits;
+    if (v->gradients && l->dy.dtype != l->y.dtype) v->dlogits = ampi_vocabulary_room(v, l->dy.dtype, n);
+    if (!v->gradients) v->dlogits.data = NULL;
+    if (v->piece < l->rows) {
+        if (l->dw.data && l->dw.dtype != AMP_F32) l->dw = ampi_vocabulary_room(v, AMP_F32, l->in * l->out);
+        if (l->dbias.data && l->dbias.dtype != AMP_F32) l->dbias = ampi_vocabulary_room(v, AMP_F32, l->out);
+    }
+    if (!l->fp8) return;
+    l->scratch = v->scratch ? v->scratch + v->bytes : NULL;
+    l->scratch_bytes = (size_t)(ampi_round256(v->chunk * l->in) + ampi_round256(l->in * l->out));
+    l->scratch_bytes += 2u * (size_t)ampi_round256(n);
+    v->bytes += l->scratch_bytes + (size_t)ampi_round256(l->in * l->out); /* w twice */
+}
+static amp_status ampi_vocabulary_of(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    amp_xent_desc x;
+    memset(v, 0, sizeof *v);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK_DESC(&d->linear);
+    AMPI_TRY(ampi_check_vocabulary(ctx, d));
+    v->l = d->linear;
+    x = d->xent;
+    x.rows = v->l.rows;
+    x.classes = v->l.out;
+    AMPI_CHECK(v->l.in && v->l.out, "desc.linear.%s is 0", v->l.in ? "out" : "in");
+    AMPI_TRY(ampi_xent_job_of(ctx, &x, &v->loss));
+    v->gradients = v->l.dx.data || v->l.dw.data || v->l.dbias.data;
+    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, x.dlogits.dtype));
+    ampi_vocabulary_rows(ctx, v, d->chunk);
+    v->scratch = (char *)d->scratch;
+    ampi_vocabulary_rooms(v);
+    return AMP_OK;
+}
+
+static amp_status ampi_vocabulary_arrays(amp_ctx *ctx, const ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_job *j = &v->loss;
+    size_t nx = l->rows * l->in, nw = l->in * l->out, ny = l->rows * l->out;
+    const ampi_extent r[12] = {
+        ampi_extent_of("desc.scratch", amp_arr(d->scratch, AMP_F8E4M3), d->scratch_bytes, 0, 1),
+        ampi_extent_of("desc.linear.x", v->l.x, nx, 1, 0),
+        ampi_extent_of("desc.linear.w", l->w, nw, 1, 0),
+        ampi_extent_of("desc.linear.bias", l->bias, l->out, 1, 0),
+        ampi_extent_of("desc.linear.dx", v->l.dx, nx, 0, 1),
+        ampi_extent_of("desc.linear.dw", l->dw, nw, 0, 1),
+        ampi_extent_of("desc.linear.dbias", l->dbias, l->out, 0, 1),
+        ampi_extent_of("desc.xent.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 1, 0),
+        ampi_extent_of("desc.xent.targets", j->targets, ny, 1, 0),
+        ampi_extent_of("desc.xent.weights", j->weights, l->out, 1, 0),
+        ampi_extent_of("desc.xent.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
+        ampi_extent_of("desc.xent.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
+    };
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.x", v->l.x, nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.w", l->w, nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.bias", l->bias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dx", v->l.dx, nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dw", l->dw, nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dbias", l->dbias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.targets", j->targets, ny, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.weights", j->weights, l->out, 0));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.loss", j->loss, 4u));
+    AMPI_CHECK(!v->bytes || (d->scratch && d->scratch_bytes >= v->bytes),
+        "desc.scratch has %llu bytes, but %llu are needed", AMPI_ULL(d->scratch ? d->scratch_bytes : 0),
+        AMPI_ULL(v->bytes));
+    AMPI_CHECK(((uintptr_t)d->scratch & 255u) == 0, "desc.scratch is not aligned to 256 bytes");
+    return ampi_check_extents(ctx, r, 12);
+}
+
+/* Rows at .. at + n of a matrix with `cols` columns; no data: none. */
+static amp_array ampi_rows_of(amp_array a, size_t at, size_t n, size_t cols) {
+    if (a.data) a.data = (char *)a.data + at * cols * amp_dtype_size(a.dtype);
+    a.count = n * cols;
+    return a;
+}
+/* The layer for n rows of x from `at` on. */
+static void ampi_vocabulary_cut(const ampi_vocabulary *v, ampi_layer *layer, size_t at, size_t n) {
+    layer->l.rows = n;
+    layer->nx = n * v->l.in;
+    layer->ny = n * v->l.out;
+    layer->l.x = ampi_rows_of(v->l.x, at, n, v->l.in);
+}
+/* The two layers, for a whole piece. FP8: w is quantised once, to both copies. */
+static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
+    amp_precision made = v->made;
+    amp_linear_desc *l = &v->l;
+    amp_quantize_job w, back;
+    ampi_layer *f = &v->forward, *b = &v->backward;
+    l->record = &v->made;
+    l->y.data = v->logits.data;
+    AMPI_TRY(ampi_check_linear(ctx, l, &ampi_goal_run, f));
+    ampi_vocabulary_cut(v, f, 0, v->chunk);
+    AMPI_TRY(ampi_forward_dtypes(ctx, f, &made));
+    v->made = made;
+    v->fp8 = f->fp8;
+    if (!f->fp8) {
+        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, 0, &l->x));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, 0, &l->w));
+        f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
+        f->l.w = l->w;
+    }
+    *b = *f;
+    b->l.dy = v->dlogits;
+    b->l.dw = l->dw;
+    b->l.dbias = l->dbias;
+    if (f->fp8 && v->gradients) AMPI_TRY(ampi_fp8_factors(ctx, b, 1));
+    if (!f->fp8) return AMP_OK;
+    b->w.array.data = (char *)l->scratch + l->scratch_bytes;
+    w = ampi_fp8_cast_w(f);
+    back = ampi_fp8_cast_w(b);
+    w.keep = l->fp8_keep != 0;
+    if (l->dx.data && back.dst.data) w.dst = back.dst;
+    if (l->dx.data && back.dst_t.data) w.dst_t = back.dst_t;
+    return l->rows ? (ctx->b->quantize)(ctx, &w) : AMP_OK;
+}
+static amp_status ampi_vocabulary_forward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    ampi_layer *f = &v->forward;
+    amp_quantize_job x;
+    ampi_vocabulary_cut(v, f, at, n);
+    AMPI_TRY(ampi_forward_factors(ctx, f));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&f->l, 0, f->l.x, n, v->l.in);
+        x.dst = f->x.array;
+        x.keep = f->l.fp8_keep != 0;
+        AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    }
+    return ampi_forward_product(ctx, f, &ampi_goal_run);
+}
+/* For rows at .. at + n, whose gradient is that of the piece's from row `from` on. */
+static amp_status ampi_vocabulary_backward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t from, size_t n) {
+    ampi_layer *b = &v->backward;
+    amp_quantize_job x, dy;
+    ampi_vocabulary_cut(v, b, at, n);
+    b->l.dx = ampi_rows_of(v->l.dx, at, n, v->l.in);
+    b->l.dy = ampi_rows_of(v->dlogits, from, n, v->l.out);
+    AMPI_TRY(ampi_backward_factors(ctx, b));
+    AMPI_TRY(ampi_gradient_before_act(ctx, b));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&b->l, 0, b->l.x, n, v->l.in);
+        x.dst_t = b->x.array;
+        x.keep = 1;
+        dy = ampi_fp8_cast(&b->l, 2, b->l.dy, n, v->l.out);
+        if (b->l.dx.data) dy.dst = b->dy.array;
+        if (b->l.dw.data) dy.dst_t = b->dy_by_rows.array;
+        if (b->l.dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+        if (dy.dst.data || dy.dst_t.data) AMPI_TRY((ctx->b->quantize)(ctx, &dy));
+    }
+    AMPI_TRY(ampi_backward_products(ctx, b, &ampi_goal_run));
+    b->l.accumulate = 1;
+    return AMP_OK;
+}
+/* Would its products be refused? */
+static amp_status ampi_vocabulary_can(amp_ctx *ctx, ampi_vocabulary *v) {
+    AMPI_TRY(ampi_forward_factors(ctx, &v->forward));
+    AMPI_TRY(ampi_forward_product(ctx, &v->forward, &ampi_goal_check));
+    if (!v->gradients) return AMP_OK;
+    ampi_vocabulary_cut(v, &v->backward, 0, v->piece);
+    AMPI_TRY(ampi_backward_factors(ctx, &v->backward));
+    return ampi_backward_products(ctx, &v->backward, &ampi_goal_check);
+}
+static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    amp_xent_job j = v->loss;
+    size_t from, m;
+    AMPI_TRY(ampi_vocabulary_forward(ctx, v, at, n));
+    j.first = at;
+    j.rows = n;
+    j.logits = v->logits;
+    j.dlogits = v->dlogits;
+    j.targets = ampi_rows_of(j.targets, at, n, v->l.out);
+    if (n) AMPI_TRY((ctx->b->xent)(ctx, &j));
+    if (!v->gradients) return AMP_OK;
+    for (from = 0; from == 0 || from < n; from += m) {
+        ampi_mark mark = ampi_scope_mark(ctx);
+        amp_status st;
+        m = n - from < v->piece ? n - from : v->piece;
+        st = ampi_vocabulary_backward(ctx, v, at + from, from, m);
+        ampi_scope_pop(ctx, mark);
+        if (st != AMP_OK || !n) return st;
+    }
+    return AMP_OK;
+}
+/* A gradient of 16 bits or 8: into the FP32 scratch before it is added to, and back. */
+static amp_status ampi_vocabulary_cast(amp_ctx *ctx, amp_array to, amp_array from, size_t n) {
+    static const amp_cast_desc nearest = AMP_ZERO;
+    if (!to.data || to.data == from.data) return AMP_OK;
+    return (ctx->b->cast)(ctx, to, from, n, &nearest);
+}
+static amp_status ampi_vocabulary_run(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_desc *given) {
+    size_t nw = v->l.in * v->l.out, at, n;
+    AMPI_TRY(ampi_vocabulary_layers(ctx, v));
+    AMPI_TRY(ampi_vocabulary_can(ctx, v));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dw, given->dw, nw));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dbias, given->dbias, v->l.out));
+    for (at = 0; at == 0 || at < v->l.rows; at += n) {
+        n = v->l.rows - at < v->chunk ? v->l.rows - at : v->chunk;
+        AMPI_TRY(ampi_vocabulary_piece(ctx, v, at, n));
+        if (!n) break;
+    }
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dw, v->l.dw, nw));
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dbias, v->l.dbias, v->l.out));
+    if (given->record) *given->record = v->made;
+    return v->l.rows || !v->loss.loss ? AMP_OK : (ctx->b->zero)(ctx, v->loss.loss, sizeof *v->loss.loss);
+}
+static amp_status ampi_do_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    ampi_mark mark;
+    amp_status st;
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    AMPI_TRY(ampi_vocabulary_arrays(ctx, &v, desc));
+    AMPI_HAS(gemm);
+    AMPI_HAS(xent);
+    mark = ampi_scope_mark(ctx);
+    st = ampi_vocabulary_run(ctx, &v, &desc->linear);
+    ampi_scope_pop(ctx, mark);
+    return st;
+}
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy, (ctx, desc));
+}
+static amp_status ampi_do_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    AMPI_CHECK(bytes, "bytes is NULL");
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    *bytes = v.bytes;
+    return AMP_OK;
+}
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy_bytes, (ctx, bytes, desc));
 }
 
 /* ==== >>front-plan ===============================================================================================
@@ -7955,7 +8747,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     amp_plan p = AMP_ZERO;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
-    if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
+    if (!policy || !out || (n && !layers) || !ampi_is_dtype(in)) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
     if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
     for (i = 0; i < n; i++) {
@@ -8047,7 +8839,7 @@ static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
-    return ctx->b->dropout(ctx, &j);
+    return (ctx->b->dropout)(ctx, &j);
 }
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
 
@@ -8439,7 +9231,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
     s.n_fixed = 8;
     s.n_fields = 24;
     ampi_put_fields(s.fields, p->n, (uint64_t)p->desc.moments, 0, 0); /* then steps and skipped */
-    AMPI_TRY(visit(f, &s));
+    AMPI_TRY((visit)(f, &s));
     s.kind = AMPI_SECTION_ARRAY;
     for (i = 0; i < p->n; i++)
         for (which = 0; which < AMPI_SAVED; which++) {
@@ -8455,7 +9247,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
             memcpy(s.fields + 24, p->params[i].name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
-            AMPI_TRY(visit(f, &s));
+            AMPI_TRY((visit)(f, &s));
         }
     return AMP_OK;
 }
@@ -8483,7 +9275,7 @@ static amp_status ampi_walk_fp8(ampi_file *f, const amp_state_desc *st, ampi_vis
         s.elements.ptr = p->states;
         s.elements.count = p->words;
         s.elements.size = 4;
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     return AMP_OK;
 }
@@ -8498,7 +9290,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     for (i = 0; i < st->n_scalers; i++) {
         s.index = i;
         s.scaler = st->scalers[i];
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     AMPI_TRY(ampi_walk_fp8(f, st, visit));
     if (st->user_bytes == 0) return AMP_OK;
@@ -8508,7 +9300,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     s.elements.count = st->user_bytes;
     s.elements.size = 1;
     s.elements.host = 1;
-    return visit(f, &s);
+    return (visit)(f, &s);
 }
 
 static uint64_t ampi_section_tag(const ampi_section *s) {
@@ -8539,7 +9331,7 @@ static amp_status ampi_values_save(ampi_file *f, ampi_section *s) {
     amp_scaler_state t;
     amp_step_record r;
     if (s->kind == AMPI_SECTION_SET) {
-        AMPI_TRY(f->ctx->b->copy(f->ctx, &r, s->p->record, sizeof r));
+        AMPI_TRY((f->ctx->b->copy)(f->ctx, &r, s->p->record, sizeof r));
         ampi_put(s->fields + 8, r.steps, 8);
         ampi_put(s->fields + 16, r.skipped, 8);
     }
@@ -8566,7 +9358,7 @@ static int ampi_is_sealed(ampi_file *f) {
     return held == 8 && ampi_word(b) == ampi_xxh_end(&h);
 }
 #  if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     amp_ctx *ctx = f->ctx;
@@ -8643,7 +9435,7 @@ static amp_status ampi_visit_write(ampi_file *f, ampi_section *s) {
         if (a->host)
             memcpy(f->buffer, from, n);
         else
-            AMPI_TRY(f->ctx->b->copy(f->ctx, f->buffer, from, n));
+            AMPI_TRY((f->ctx->b->copy)(f->ctx, f->buffer, from, n));
         ampi_little_endian(f->buffer, n / a->size, a->size);
         AMPI_TRY(ampi_emit(f, f->buffer, n));
     }
@@ -8777,7 +9569,7 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
     memcpy(s->fields, at + 1, s->n_fields);
     at += 1 + s->n_fields;
     if (a->host) memcpy(a->ptr, at, bytes);
-    if (!a->host && bytes) AMPI_TRY(f->ctx->b->copy(f->ctx, a->ptr, at, bytes));
+    if (!a->host && bytes) AMPI_TRY((f->ctx->b->copy)(f->ctx, a->ptr, at, bytes));
     return ampi_values_apply(f, s);
 }
 
@@ -8835,7 +9627,7 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
     for (i = 0; i < st->n_fp8; i++)
         AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
             AMPI_ULL(i));
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
@@ -9175,18 +9967,20 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #endif
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
-#  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
+#  define AMPI_LINES       __attribute__((__aligned__(64))) /* no vector lies in two lines of the cache */
 #else
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
 #endif
-#define AMPI_BLOCK 1024u
+#define AMPI_BLOCK        1024u
+#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
-#define AMPI_KC    256u
-#define AMPI_MC    528u
-#define AMPI_NC    512u
-#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
-#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#define AMPI_KC           256u
+#define AMPI_MC           528u
+#define AMPI_NC           512u
+#define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
 #define AMPI_WIDEST 16u
@@ -9227,6 +10021,14 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, their sum unless
+       NULL, terms in their place and the sum of these; then gradients */
+    void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
+    void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
+    /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
+    void (*targets)(float *q, const float *w, size_t n, float keep, float share);
+    void (*misses)(float *x, const float *q, size_t n, float max);
+    void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -9253,7 +10055,7 @@ typedef struct ampi_kernels {
 } ampi_kernels;
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
 #else
 #  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
 #endif
@@ -9431,7 +10233,7 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 
 /* ---- avx2, with F16C.   tests: as sse2's ---- */
 #ifdef AMPI_X86
-#  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
+#  define AMPI_AVX2     __attribute__((__target__("avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx2_##name
 #  define AMPI_TARGET   AMPI_AVX2
 #  define AMPI_WIDTH    8u
@@ -9497,7 +10299,7 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #    pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
 #    pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  endif
-#  define AMPI_AVX512   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#  define AMPI_AVX512   __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx512_##name
 #  define AMPI_TARGET   AMPI_AVX512
 #  define AMPI_WIDTH    16u
@@ -9576,7 +10378,7 @@ AMPI_OP __m256i ampi_avx512_to_halves(__m512i x) { /* the plain form, as a macro
    unsigned) is done again with integers. */
 #  if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
 #    define AMPI_HAS_BF16
-#    define AMPI_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+#    define AMPI_AVX512_BF16 __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
 AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512i x) {
     return _mm512_min_epu32(least, _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)));
 }
@@ -9813,10 +10615,36 @@ static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock he
     while (c->next < c->total) {
         size_t task = c->next++;
         ampi_unlock(c);
-        c->fn(c->arg, task, w);
+        (c->fn)(c->arg, task, w);
         ampi_lock(c);
     }
 }
+/* Signals are for the program's threads: a worker takes only those that a fault of its own raises. */
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    if defined(SIG_SETMASK) /* hidden under -std=c99, too */
+#      define AMPI_SETMASK SIG_SETMASK
+#    elif defined(__mips__) || defined(__alpha__)
+#      define AMPI_SETMASK 3
+#    else
+#      define AMPI_SETMASK 2 /* Linux, but for those two */
+#    endif
+typedef sigset_t ampi_signals;
+static ampi_signals ampi_signals_block(void) {
+    static const int faults[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    ampi_signals all, old;
+    int i;
+    (void)(sigfillset)(&all);
+    for (i = 0; i < 5; i++)
+        (void)(sigdelset)(&all, faults[i]);
+    (void)pthread_sigmask(AMPI_SETMASK, &all, &old);
+    return old;
+}
+static void ampi_signals_restore(ampi_signals old) { (void)pthread_sigmask(AMPI_SETMASK, &old, NULL); }
+#  else
+typedef int ampi_signals;
+static ampi_signals ampi_signals_block(void) { return 0; }
+static void ampi_signals_restore(ampi_signals old) { (void)old; }
+#  endif
 static void *ampi_worker(void *arg) {
     ampi_cpu *c = (ampi_cpu *)arg;
     ampi_workspace *w;
@@ -9829,6 +10657,7 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
+        c->running++; /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
@@ -9841,7 +10670,7 @@ static void ampi_parallel(
     size_t i;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
-            fn(arg, i, c->work);
+            (fn)(arg, i, c->work);
         return;
     }
     ampi_lock(c);
@@ -9849,7 +10678,6 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -9876,6 +10704,7 @@ static void ampi_pool_stop(ampi_cpu *c) {
 }
 /* A worker for each room but the first, or as many as the system gives. */
 static void ampi_pool_start(ampi_cpu *c) {
+    ampi_signals old;
     if (c->rooms == 1 || pthread_mutex_init(&c->lock, NULL) != 0) return;
     if (pthread_cond_init(&c->start, NULL) != 0) {
         (void)pthread_mutex_destroy(&c->lock);
@@ -9887,10 +10716,12 @@ static void ampi_pool_start(ampi_cpu *c) {
         return;
     }
     c->process = ampi_this_process();
+    old = ampi_signals_block();         /* workers begin with the mask of who starts them */
     (void)pthread_mutex_lock(&c->lock); /* workers read how many they are when they are told to go */
     while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
         c->workers++;
     (void)pthread_mutex_unlock(&c->lock);
+    ampi_signals_restore(old);
     c->threads = c->workers + 1;
     if (c->workers == 0) ampi_pool_end(c);
 }
@@ -9904,7 +10735,7 @@ static void ampi_parallel(
     size_t i;
     (void)work;
     for (i = 0; i < tasks; i++)
-        fn(arg, i, c->work);
+        (fn)(arg, i, c->work);
 }
 #endif
 
@@ -10018,8 +10849,8 @@ static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, cons
     size_t i, m;
     for (i = 0; i < n; i += m) {
         m = ampi_random_run(at + i, n - i);
-        k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
-            k->random(buf, m, seed, stream, at + i), saturate);
+        (k->round)((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
+            (k->random)(buf, m, seed, stream, at + i), saturate);
     }
 }
 typedef struct ampi_cast_job {
@@ -10056,7 +10887,7 @@ static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t co
         else if (stochastic)
             ampi_round_block(k, to, t, f, n, j->d->seed, j->d->stream, j->d->offset + i, (int)j->d->saturate);
         else
-            k->round(to, t, f, n, NULL, (int)j->d->saturate);
+            (k->round)(to, t, f, n, NULL, (int)j->d->saturate);
     }
 }
 /* Around the caches: a buffer is filled and then written line by line, while the source of the next buffer is
@@ -10077,10 +10908,10 @@ static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) {
                 next = i + round;
             for (page = 0; page < pages; page++)
                 ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
-            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
+            (j->k->stream)(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
         }
     }
-    j->k->fence();
+    (j->k->fence)();
     return i;
 }
 static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
@@ -10101,6 +10932,26 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
+/* From doubles or to doubles. */
+static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    const amp_cast_desc *d = j->d;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK);
+    (void)w;
+    for (; i < end; i++) {
+        uint32_t r = d->rounding == AMP_STOCHASTIC ? amp_random(d->seed, d->stream, d->offset + i) : 0u;
+        uint64_t wide;
+        double x;
+        if (j->dst.dtype == AMP_F64) {
+            wide = ampi_f64_of(ampi_load_bits(j->src.data, j->src.dtype, i));
+            memcpy(ampi_at(j->dst, i), &wide, sizeof wide);
+        } else {
+            memcpy(&x, ampi_at(j->src, i), sizeof x);
+            ampi_store_pattern(
+                j->dst.data, j->dst.dtype, i, ampi_encode_f64(x, j->dst.dtype, d->rounding, r, (int)d->saturate));
+        }
+    }
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
@@ -10110,6 +10961,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.src = src;
     j.n = n;
     j.d = d;
+    if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
+        return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10161,11 +11014,19 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     size_t size = amp_dtype_size(a.dtype), i, n;
-    if (!k->is_bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
+    if (!(k->is_bad)(a.data, a.count * size, a.dtype)) return; /* nearly always */
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
-        if (!k->is_bad(ampi_at(a, i), n * size, a.dtype)) continue;
+        if (!(k->is_bad)(ampi_at(a, i), n * size, a.dtype)) continue;
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
+    }
+}
+static void ampi_finite_f64(amp_faults *f, amp_array a) {
+    size_t i;
+    uint64_t x;
+    for (i = 0; i < a.count; i++) {
+        memcpy(&x, ampi_at(a, i), sizeof x);
+        amp_count_f64(f, x, (uint32_t)i);
     }
 }
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
@@ -10180,7 +11041,7 @@ static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, 
         n = ampi_least(AMPI_BLOCK, a.count - i);
         if (in_place) u = (float *)a.data + i;
         from = ampi_floats(k, a, i, n, own);
-        if (k->scale(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
+        if ((k->scale)(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
         if (in_place) continue;
         k->narrow[dst.dtype](ampi_at(dst, i), u, n);
         if (may_lose) ampi_count_lost(f, dst, i, u, n);
@@ -10195,6 +11056,8 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
         ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else if (a.dtype == AMP_F64)
+        ampi_finite_f64(&f, a);
     else
         ampi_finite_check(j, &f, a);
     if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);
@@ -10237,7 +11100,7 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
         pad = (64 - n % 64) % 64; /* zeros, taken off again */
         j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
         memset(u + n, 0, pad * sizeof *u);
-        j->c->k->count(exponent, u, n + pad, found);
+        (j->c->k->count)(exponent, u, n + pad, found);
         for (e = 0; e < n + pad; e += 8)
             for (b = 0; b < 8; b++)
                 bins[b][exponent[e + b]]++;
@@ -10358,10 +11221,10 @@ static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_
         m = ampi_least(AMPI_BLOCK, n);
         u = ampi_floats(k, j->src, i, m, own);
         if (!q->write) {
-            amax = k->amax(u, m, amax);
+            amax = (k->amax)(u, m, amax);
             continue;
         }
-        amax = k->fit_to(fitted, u, m, q->by, q->limit, amax);
+        amax = (k->fit_to)(fitted, u, m, q->by, q->limit, amax);
         k->narrow[t](to, fitted, m);
         to += m;
     }
@@ -10478,12 +11341,12 @@ static double ampi_part_squares(const ampi_kernels *k, amp_array g, size_t count
         g = amp_arr(own, AMP_F32);
         from = (const char *)own;
     }
-    sum = k->squares(from, g.dtype, count, inv);
+    sum = (k->squares)(from, g.dtype, count, inv);
     by = amp_squares_by(sum);
     if (ampi_bits(by) == 0x3f800000u) return amp_widen(sum);
     if (ampi_all_zero(from, count * amp_dtype_size(g.dtype))) return 0.0;
-    (void)k->scale(own, ampi_floats(k, g, 0, count, own), count, inv);
-    return amp_squares_sum(k->squares((const char *)own, AMP_F32, count, by), by);
+    (void)(k->scale)(own, ampi_floats(k, g, 0, count, own), count, inv);
+    return amp_squares_sum((k->squares)((const char *)own, AMP_F32, count, by), by);
 }
 static double ampi_chunk_squares(const ampi_kernels *k, ampi_workspace *w, amp_array g, size_t count, float inv) {
     size_t i, parts = 0;
@@ -10512,7 +11375,7 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, count - i);
         u = ampi_floats(k, g, i, n, own);
         if (ampi_bits(j->inv) != 0x3f800000u) {
-            (void)k->scale(own, u, n, j->inv);
+            (void)(k->scale)(own, u, n, j->inv);
             u = own;
         }
         if (bad) ampi_count_faults(&out->faults, g, i, u, n);
@@ -10619,7 +11482,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
         b->k->narrow[p->model_dtype](to, w, b->n);
-    if (!b->k->is_bad(to, b->n * 2, p->model_dtype)) return 0;
+    if (!(b->k->is_bad)(to, b->n * 2, p->model_dtype)) return 0;
     for (e = 0; e < b->n; e++)
         overflow |= amp_copy_overflow(ampi_load_pattern(to, p->model_dtype, e), w[e], p->model_dtype);
     return overflow;
@@ -10647,12 +11510,11 @@ static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const char *model = (const char *)b->p->model + 2 * b->i;
     const char *low = (const char *)b->p->low;
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    b->k->count_unchanged(t, model, low, b->n);
+    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -10739,9 +11601,9 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
         if (tally) ampi_tally_before(tally, &b);
         w = ampi_load_weights(&b, own);
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
-        (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
-        b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
-        if (tally) b.k->count_sizes(tally, w, job->u + b.i, b.n, c.lr);
+        (void)(b.k->scale)(w, w, b.n, c.decay); /* = amp_apply_one */
+        (b.k->axpy)(w, job->u + b.i, b.n, amp_negative(c.lr));
+        if (tally) (b.k->count_sizes)(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }
@@ -10770,7 +11632,7 @@ static void ampi_cpu_add_task(void *arg, size_t task, ampi_workspace *w) {
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->axpy(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
+        (j->c->k->axpy)(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
     }
 }
 static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
@@ -10793,7 +11655,7 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     c = amp_coef_of_clip(job);
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->prepare(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
+        (j->c->k->prepare)(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
         j->c->k->narrow[g.dtype](ampi_at(g, i), u, n);
     }
 }
@@ -10881,7 +11743,7 @@ static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel 
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                kn->pack4(t, width, row, depth, depth);
+                (kn->pack4)(t, width, row, depth, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -10913,22 +11775,33 @@ static size_t ampi_packed_rows(const ampi_kernels *kn, size_t rows) {
     return rows == full ? rows : full + kn->mr[ampi_tile_for(kn, rows - full)];
 }
 
+/* What is added to n elements of a row of D. */
+static const float *ampi_bias_of(
+    const ampi_kernels *kn, const amp_gemm_job *d, size_t row, size_t col, size_t n, float *buf) {
+    float same;
+    size_t i;
+    if (!d->bias_per_row) return ampi_floats(kn, d->bias, col, n, buf);
+    same = amp_load(d->bias.data, d->bias.dtype, row);
+    for (i = 0; i < n; i++)
+        buf[i] = same;
+    return buf;
+}
 /* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    float alpha = amp_gemm_alpha(d);
-    if (ampi_bits(alpha) != 0x3f800000u) (void)kn->scale(acc, acc, n, alpha);
-    if (d->c.data) {
+    float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
+    if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
+    if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        kn->axpy(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, beta);
     }
-    if (d->bias.data) kn->axpy(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
+    if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
     if (d->backward) {
-        kn->act_grad(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
+        (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
         if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
-        if (d->act != AMP_ACT_NONE) kn->act(acc, n, d->act);
+        if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
@@ -10983,7 +11856,7 @@ static void ampi_multiply_panels(
             const float *a = w->a + r * kc, *b = w->b + c * kc;
             float *to = w->c + r * AMPI_LDC + c;
             if (fused)
-                kn->fused(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
+                (kn->fused)(ampi_least(kn->mr[t], rows - r), kn->mr[t], kc, a, b, to, first);
             else
                 kn->tile[t](kc, a, b, to, first);
         }
@@ -10993,20 +11866,24 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r, last = d->sum_batches ? d->batch - 1 : batch;
+    int first = 1;
     ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
-    for (k0 = 0; k0 < d->k; k0 += kc) {
-        kc = ampi_least(AMPI_KC, d->k - k0);
-        a.k0 = b.k0 = k0;
-        a.depth = b.depth = kc;
-        ampi_pack_rows(kn, w->a, &a, w->row);
-        ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
-        ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, k0 == 0);
-    }
+    for (; batch <= last; batch++, a.first += d->stride_a, b.first += d->stride_b)
+        for (k0 = 0; k0 < d->k; k0 += kc) {
+            kc = ampi_least(AMPI_KC, d->k - k0);
+            a.k0 = b.k0 = k0;
+            a.depth = b.depth = kc;
+            ampi_pack_rows(kn, w->a, &a, w->row);
+            ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
+            ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, first);
+            first = 0;
+        }
+    batch = d->sum_batches ? 0 : last;
     for (r = 0; r < a.rows; r++)
         ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, b.rows, w->row, &amax);
     ampi_join_amax(j, amax);
@@ -11051,7 +11928,7 @@ static void ampi_few_dots(
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
             b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
             for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += kn->dot(w->a + r * kc + k, b, n);
+                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -11068,9 +11945,9 @@ static void ampi_few_sums(
             n = ampi_least(AMPI_BLOCK, cols - c);
             b = ampi_floats_fetching(kn, d->b, b0 + (k0 + k) * d->ldb + c0 + c, n, w->b);
             for (r = 0; r < j->rows; r++)
-                kn->axpy(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
+                (kn->axpy)(sum + r * j->cols + c, b, n, w->a[r * kc + k]);
         }
-    kn->axpy(w->c, sum, j->rows * j->cols, 1.0f);
+    (kn->axpy)(w->c, sum, j->rows * j->cols, 1.0f);
 }
 static void ampi_gemv_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
@@ -11114,17 +11991,17 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
     double multiplications = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch;
     j->blocks_m = (d->m - 1) / AMPI_MC + 1;
     j->blocks_n = (d->n - 1) / AMPI_NC + 1;
-    while (j->blocks_m * j->blocks_n * d->batch < threads && d->m / j->blocks_m >= 4 * mr)
+    while (j->blocks_m * j->blocks_n * amp_gemm_outputs(d) < threads && d->m / j->blocks_m >= 4 * mr)
         j->blocks_m++; /* work for every thread */
     j->rows = ampi_equal_parts(d->m, j->blocks_m, mr);
     j->cols = ampi_equal_parts(d->n, j->blocks_n, j->c->k->nr);
     /* 32 multiplications cost about one element elsewhere */
-    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * d->batch, multiplications / 32.0, ampi_gemm_task, j);
+    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * amp_gemm_outputs(d), multiplications / 32.0, ampi_gemm_task, j);
 }
 
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
-    if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
+    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
     return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
@@ -11150,14 +12027,16 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
     if (d.amax_d) *d.amax_d = 0.0f;
-    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED))
+    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED) && !d.sum_batches)
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
     if (!job->dbias.data) return AMP_OK;
     sums.dy = job->d;
-    sums.rows = job->m;
-    sums.cols = job->n;
+    sums.rows = job->bias_per_row ? job->n : job->m;
+    sums.cols = amp_gemm_biases(job);
+    sums.ld = job->bias_per_row ? 1 : job->n;
+    sums.step = job->bias_per_row ? job->n : 1;
     sums.dbias = job->dbias;
     return ampi_cpu_bias_grad(ctx, &sums);
 }
@@ -11172,33 +12051,50 @@ static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, 
     return AMP_OK;
 }
 
-/* ---- gradients before an activation, and column sums ---- */
+/* ---- activations and their gradients, and column sums ---- */
 
 typedef struct ampi_act_work {
     const ampi_kernels *k;
-    const amp_bias_grad_job *job;
+    const amp_activation_job *job;
 } ampi_act_work;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_work *j = (const ampi_act_work *)arg;
-    const amp_bias_grad_job *d = j->job;
-    float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(d->rows * d->cols, i + AMP_CHUNK), n;
+    const amp_activation_job *d = j->job;
+    float x[AMPI_BLOCK], other[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
-        j->k->act_grad(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
-        j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
+        j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
+        if (d->saved.data)
+            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+        else
+            (j->k->act)(x, n, d->act);
+        j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
-static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d) {
+    ampi_act_work j = {ampi_cpu_of(ctx)->k, d};
+    return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
+}
+
+typedef struct ampi_col_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+} ampi_col_work;
+static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
     float x[AMPI_NC];
+    size_t c;
     memset(sum, 0, cols * sizeof *sum);
-    for (; row < end; row++)
-        j->k->axpy(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+    for (; row < end; row++) {
+        const amp_bias_grad_job *d = j->job;
+        for (c = 0; c < cols && d->step != 1; c++)
+            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
+        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+    }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
-    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const ampi_col_work *j = (const ampi_col_work *)arg;
     const amp_bias_grad_job *d = j->job;
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
     float part[AMPI_NC];
@@ -11221,8 +12117,13 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t n = job->rows * job->cols;
-    ampi_act_work j = {c->k, job};
-    if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
+    ampi_col_work j = {c->k, job};
+    amp_activation_job act = AMP_ZERO;
+    act.act = job->act;
+    act.count = n;
+    act.saved = job->saved;
+    act.in = act.out = job->dy;
+    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }
@@ -11249,7 +12150,7 @@ static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, siz
 }
 AMPI_RARE void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
-    if (d->row_loss) d->row_loss[row] = value;
+    if (d->row_loss) d->row_loss[d->first + row] = value;
     if (!d->dlogits.data) return;
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
@@ -11282,16 +12183,15 @@ static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_w
     size_t i, n;
     for (i = 0; i < j->d->classes; i += n) {
         n = ampi_least(AMP_PART, j->d->classes - i);
-        ampi_sum_part(&s, j->c->k->sum(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
+        ampi_sum_part(&s, (j->c->k->sum)(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
     }
     return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
 }
-/* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
-static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+/* Maximum and sum of a row. x[AMP_PART] keeps the terms of the last part. */
+static amp_xent_row ampi_xent_sums(const ampi_xent_work *j, size_t at, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, full;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    size_t i, n, full;
     amp_xent_row r = AMP_ZERO;
     ampi_xent_sum s;
     s.sum = ampi_sum_begin(w);
@@ -11300,64 +12200,193 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
         full = ampi_xent_logits(j, x, at + i, n);
-        *top = k->largest(x, n, AMP_XENT_LEAST);
-        k->exps(x, full, *top);
-        s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
+        *top = (k->largest)(x, n, AMP_XENT_LEAST);
+        (k->exps)(x, full, *top);
+        s.sum.part[s.sum.parts++] = amp_widen((k->sum)(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
     }
     r.max = s.max;
     r.sum = amp_narrow(ampi_sum_end_of(&s.sum));
-    r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
-    amp_xent_row_end(&r, d, j->factor);
-    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
     return r;
 }
 /* The gradients of a row: amp_xent_grad_one in vectors, and the label's. */
-static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label, const amp_xent_row *r, float *x) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
+    size_t i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
-        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        if (d->classes > AMP_PART) (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
+        (k->softmax_shares)(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
+/* The loss of a row with one label, and what its gradients need. */
+static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+    const amp_xent_job *d = j->d;
+    float weight = amp_xent_row_weight(d, label), loss;
+    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
+    if (!d->row_loss) return;
+    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
+}
+
+static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    size_t at = row * d->ld;
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
+    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
+    if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
+}
+/* q of the classes i .. i + n of a row. */
+static void ampi_xent_targets(
+    const ampi_xent_work *j, size_t row, int64_t label, size_t i, size_t n, const amp_xent_row *r, float *q) {
+    const amp_xent_job *d = j->d;
+    float buf[AMP_PART];
+    const float *w = d->weights.data ? ampi_floats(j->c->k, d->weights, i, n, buf) : NULL;
+    if (d->targets.data)
+        j->c->k->widen[d->targets.dtype](q, ampi_at(d->targets, row * d->ld + i), n);
+    else
+        memset(q, 0, n * sizeof *q);
+    if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
+}
+/* A row with a target for each class. */
+static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n;
+    float q[AMP_PART], all;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    ampi_sum misses = ampi_sum_begin(w), sum = {w->column, w->column + AMP_PARTS, 0, 0};
+    amp_xent_row_end(&r, d, j->factor, 1.0f);
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (void)ampi_xent_logits(j, x, at + i, n);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
+    }
+    all = amp_narrow(ampi_sum_end_of(&sum));
+    amp_xent_row_end(&r, d, j->factor, all);
+    if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
+    for (i = 0; d->dlogits.data && i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        (k->grad_each)(x, q, n, r.by, r.factor);
+        k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
+    }
+}
+/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
+static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r += at_once) {
+        const char *from = ampi_at(d->logits, (row + r) * d->ld);
+        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    }
+    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
+    for (r = 0; r < AMPI_XENT_ROWS; r++)
+        for (c = 0; c < n; c++)
+            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+}
+static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < n; c++)
+            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; r < rows; r += at_once) {
+        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
+        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    }
+}
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
+    const amp_xent_job *d = j->d;
+    float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    size_t r;
+    ampi_xent_few_load(j, at, rows, x, buf);
+    (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
+        amp_xent_row row = AMP_ZERO;
+        if (amp_xent_is_wrong(d, label)) continue;
+        row.max = max[r];
+        row.sum = sum[r];
+        row.target = buf[r * d->classes + (size_t)label];
+        ampi_xent_end_row(j, at + r, label, &row, mean);
+        by[r] = row.by;
+        less[r] = row.less;
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+    }
+    if (!d->dlogits.data) return;
+    (j->c->k->few_shares)(x, d->classes, by, less);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
+    }
+    ampi_xent_few_store(j, at, rows, x, buf);
+}
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
-    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task), i;
+    int few = d->classes <= AMPI_XENT_CLASSES && !d->each;
     float x[AMP_PART];
+    for (i = row; few && i < end; i += AMPI_XENT_ROWS)
+        ampi_xent_few(j, i, ampi_least(AMPI_XENT_ROWS, end - i));
     for (; row < end; row++) {
-        int32_t label = d->softmax ? 0 : d->labels[row];
+        int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
-        if (label < 0) { /* left out */
+        if (label < 0) /* left out */
             ampi_xent_fill(d, row, 0.0f);
-        } else if ((size_t)label >= d->classes) { /* an error made visible */
+        else if (amp_xent_is_wrong(d, label)) /* an error made visible */
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
-        } else {
-            amp_xent_row r = ampi_xent_loss(j, row, x, w);
-            if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
-        }
+        else if (d->each)
+            ampi_xent_each_row(j, row, label, x, w);
+        else if (!few)
+            ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
+}
+/* What all rows count. */
+static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
+    const amp_xent_job *d = j->d;
+    ampi_sum sum = ampi_sum_begin(j->c->work);
+    size_t r, n, i;
+    if (d->sum) return 0.0;
+    for (r = 0; r < d->all; r += n) {
+        n = ampi_least(AMP_PART, d->all - r);
+        for (i = 0; i < n; i++)
+            x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
+    }
+    return ampi_sum_end_of(&sum);
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_xent_work j = AMP_ZERO;
-    size_t counted = 0, r, n;
+    float x[AMP_PART];
+    double counted;
+    size_t r, n;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
-    for (r = 0; r < d->rows && !d->softmax; r++)
-        counted += d->labels[r] >= 0;
+    counted = ampi_xent_counted(&j, x);
     j.factor = amp_xent_factor(d, counted);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
-    if (d->loss) { /* rows that are left out hold 0 */
+    if (d->loss && d->first + d->rows == d->all) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
-        for (r = 0; r < d->rows; r += n) {
-            n = ampi_least(AMP_PART, d->rows - r);
-            ampi_sum_part(&sum, j.c->k->sum(d->row_loss + r, n));
+        for (r = 0; r < d->all; r += n) {
+            n = ampi_least(AMP_PART, d->all - r);
+            ampi_sum_part(&sum, (j.c->k->sum)(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
@@ -11385,8 +12414,8 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
         if (threshold >> 32) {
             memset(x, 0, n * sizeof *x); /* p = 1 */
         } else {
-            const uint32_t *words = j->k->random(buf, n, d->rng.seed, d->rng.stream, at);
-            j->k->drop(x, words, n, (uint32_t)threshold, factor);
+            const uint32_t *words = (j->k->random)(buf, n, d->rng.seed, d->rng.stream, at);
+            (j->k->drop)(x, words, n, (uint32_t)threshold, factor);
         }
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }
@@ -11462,7 +12491,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, full, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
     return st;
 }
 
@@ -11500,6 +12529,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -11532,6 +12562,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
@@ -11541,6 +12572,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#pragma pack(pop)
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 
@@ -11622,12 +12654,12 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 /* ---- operations that all paths of vectors spell alike: by the vectors that gcc and clang have in the language, where
    they give the same instructions whatever the flags; the others by name ---- */
 #if AMPI_PASS == AMPI_PASS_ALIKE
-typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS AMPI_F(words_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((aligned(1), may_alias));
-typedef uint32_t AMPI_F(u32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef int32_t AMPI_F(i32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef uint64_t AMPI_F(u64) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS AMPI_F(words_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((__aligned__(1), __may_alias__));
+typedef uint32_t AMPI_F(u32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef int32_t AMPI_F(i32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef uint64_t AMPI_F(u64) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
 #  define AMPI_I32 AMPI_F(i32)
 #  define AMPI_U64 AMPI_F(u64)
 AMPI_OP AMPI_FLOATS AMPI_F(guard)(AMPI_FLOATS x) {
@@ -11736,7 +12768,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
 /* F16, by instructions. They help FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
    times too small, its NaN apart. */
 #  ifdef AMPI_HAS_HALVES
-typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((__aligned__(1), __may_alias__));
 AMPI_INNER AMPI_WORDS AMPI_F(load_halves)(const void *p) { return AMPI_F(from_halves)(*(const AMPI_F(halves_at) *)p); }
 AMPI_INNER void AMPI_F(store_two_halves)(char *p, const char *s) {
     AMPI_F(halves) a = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s));
@@ -11752,7 +12784,7 @@ AMPI_INNER void AMPI_F(store_halves)(char *p, const char *s) {
 }
 #  endif
 #  ifdef AMPI_HAS_HALVES_OF_F8
-typedef uint16_t AMPI_F(u16) __attribute__((vector_size(2u * AMPI_WIDTH)));
+typedef uint16_t AMPI_F(u16) __attribute__((__vector_size__(2u * AMPI_WIDTH)));
 AMPI_INNER AMPI_WORDS AMPI_F(load_e5m2)(const void *p) {
     return AMPI_F(from_halves)((AMPI_F(halves))((AMPI_F(u16))AMPI_F(load_bytes)(p) << 8));
 }
@@ -11790,18 +12822,20 @@ AMPI_INNER AMPI_FLOATS AMPI_F(exp_term)(AMPI_FLOATS x) {
     return AMPI_F(exp_scaled)(AMPI_AT_LEAST(x, AMPI_SET(-104.7f)), 24);
 }
 
-/* GELU with the logistic function instead of tanh, x / (1 + e^(-2z)), from a = |x|, at most 10.03, where e^(-2z) has
-   become 0, and E = e^(-2z) of a: 1 / (1 + E) and E / (1 + E) are the logistic function at a and at -a.
-   E = 2^y, y = a (k1 + k3 a^2) = n + r, |r| <= 0.5, 2^r by a polynomial with an error of 5e-7, of which a quarter
-   arrives. */
-AMPI_INNER AMPI_FLOATS AMPI_F(gelu_size)(AMPI_FLOATS x) {
-    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(10.03f));
+/* |x|, at most `most`. */
+AMPI_INNER AMPI_FLOATS AMPI_F(size_to)(AMPI_FLOATS x, float most) {
+    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(most));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
+AMPI_INNER AMPI_FLOATS AMPI_F(sign_of)(AMPI_FLOATS size, AMPI_FLOATS x) { /* size with the sign of x */
+    return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(size), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));
+}
+AMPI_INNER AMPI_MASK AMPI_F(below_0)(AMPI_FLOATS x) { return AMPI_GREATER(AMPI_WORD(0), AMPI_BITS(x)); }
+/* 2^(a b) for -127.4 < a b <= 0, which becomes 0 at -126.5: a b = n + r, |r| <= 0.5, 2^r by a polynomial with an error
+   of 5e-7. */
+AMPI_INNER AMPI_FLOATS AMPI_F(power_of)(AMPI_FLOATS a, AMPI_FLOATS b) {
     const AMPI_FLOATS shift = AMPI_SET(AMPI_SHIFT(0));
-    AMPI_FLOATS cubic = AMPI_FUSE(square, AMPI_SET(-0.102943242f), AMPI_SET(-2.30220819f));
-    AMPI_FLOATS t = AMPI_FUSE(a, cubic, shift), n = AMPI_SUB(t, shift);
-    AMPI_FLOATS r = AMPI_FUSE(a, cubic, AMPI_NEGATIVE(n)), p;
+    AMPI_FLOATS t = AMPI_FUSE(a, b, shift), n = AMPI_SUB(t, shift);
+    AMPI_FLOATS r = AMPI_FUSE(a, b, AMPI_NEGATIVE(n)), p;
     p = AMPI_FUSE(AMPI_SET(1.11255061e-3f), r, AMPI_SET(9.66632087e-3f));
     p = AMPI_FUSE(p, r, AMPI_SET(5.55740632e-2f));
     p = AMPI_FUSE(p, r, AMPI_SET(0.240223497f));
@@ -11809,7 +12843,14 @@ AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
     p = AMPI_FUSE(p, r, AMPI_SET(1.0f));
     return AMPI_MUL(p, AMPI_POWER(t));
 }
-AMPI_INNER AMPI_MASK AMPI_F(below_0)(AMPI_FLOATS x) { return AMPI_GREATER(AMPI_WORD(0), AMPI_BITS(x)); }
+
+/* GELU with the logistic function instead of tanh, x / (1 + e^(-2z)), from a = |x|, at most 10.03, where e^(-2z) has
+   become 0, and E = e^(-2z) of a: 1 / (1 + E) and E / (1 + E) are the logistic function at a and at -a.
+   E = 2^y, y = a (k1 + k3 a^2); of the error of that power a quarter arrives. */
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_size)(AMPI_FLOATS x) { return AMPI_F(size_to)(x, 10.03f); }
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
+    return AMPI_F(power_of)(a, AMPI_FUSE(square, AMPI_SET(-0.102943242f), AMPI_SET(-2.30220819f)));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu)(AMPI_FLOATS x) {
     AMPI_FLOATS a = AMPI_F(gelu_size)(x), power = AMPI_F(gelu_power)(a, AMPI_MUL(a, a));
     AMPI_FLOATS s = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power));
@@ -11820,19 +12861,86 @@ AMPI_INNER AMPI_FLOATS AMPI_F(gelu_grad)(AMPI_FLOATS x) {
     AMPI_FLOATS a = AMPI_F(gelu_size)(x), square = AMPI_MUL(a, a), power = AMPI_F(gelu_power)(a, square);
     AMPI_FLOATS above = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power)), below = AMPI_MUL(power, above);
     AMPI_FLOATS slope = AMPI_FUSE(square, AMPI_SET(0.214064448f), AMPI_SET(1.59576917f)); /* 2z' */
-    AMPI_FLOATS bound = AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(a), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));
     AMPI_FLOATS s = AMPI_CHOOSE(AMPI_F(below_0)(x), below, above);
-    return AMPI_FUSE(AMPI_MUL(bound, slope), AMPI_MUL(below, above), s);
+    return AMPI_FUSE(AMPI_MUL(AMPI_F(sign_of)(a, x), slope), AMPI_MUL(below, above), s);
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { return AMPI_MUL(dy, AMPI_F(gelu_grad)(x)); }
+/* GELU with the normal distribution, x Phi(x). With a = |x|, at most 13.25, where E = e^(-a^2/2) has become 0,
+   Phi(-a) = E q(a), q of degree 10 with the least largest error of that product for a <= 5, 7e-8. */
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_size)(AMPI_FLOATS x) { return AMPI_F(size_to)(x, 13.25f); }
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_power)(AMPI_FLOATS a) {
+    return AMPI_F(power_of)(AMPI_MUL(a, a), AMPI_SET(-0.721347520f));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_share)(AMPI_FLOATS x, AMPI_FLOATS a, AMPI_FLOATS power) { /* Phi(x) */
+    AMPI_FLOATS b = AMPI_AT_MOST(a, AMPI_SET(5.0f)), q;
+    q = AMPI_FUSE(AMPI_SET(1.63172149e-6f), b, AMPI_SET(-3.52082789e-5f));
+    q = AMPI_FUSE(q, b, AMPI_SET(3.39741702e-4f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-1.97463878e-3f));
+    q = AMPI_FUSE(q, b, AMPI_SET(7.93941412e-3f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-2.43139602e-2f));
+    q = AMPI_FUSE(q, b, AMPI_SET(6.11549094e-2f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-0.132513806f));
+    q = AMPI_FUSE(q, b, AMPI_SET(0.249916792f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-0.398936510f));
+    q = AMPI_MUL(power, AMPI_FUSE(q, b, AMPI_SET(0.499999940f)));
+    return AMPI_CHOOSE(AMPI_F(below_0)(x), q, AMPI_SUB(AMPI_SET(1.0f), q));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_erf)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(normal_size)(x), share = AMPI_F(normal_share)(x, a, AMPI_F(normal_power)(a));
+    return AMPI_MUL(AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_NEGATIVE(a), x), share);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_erf_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { /* Phi(x) + x E / sqrt(2 pi) */
+    AMPI_FLOATS a = AMPI_F(normal_size)(x), power = AMPI_F(normal_power)(a);
+    AMPI_FLOATS slope = AMPI_MUL(AMPI_F(sign_of)(a, x), AMPI_SET(0.398942280f));
+    return AMPI_MUL(dy, AMPI_FUSE(slope, power, AMPI_F(normal_share)(x, a, power)));
+}
+
+/* The logistic function, s = 1 / (1 + E) at a = |x| and E s at -a; a at most 88.3, where E = e^-a has become 0. */
+AMPI_INNER AMPI_FLOATS AMPI_F(logistic_power)(AMPI_FLOATS a) { return AMPI_F(exp_scaled)(AMPI_NEGATIVE(a), 0); }
+AMPI_INNER AMPI_FLOATS AMPI_F(logistic)(AMPI_FLOATS power) { return AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power)); }
+AMPI_INNER AMPI_FLOATS AMPI_F(sigmoid)(AMPI_FLOATS x) {
+    AMPI_FLOATS power = AMPI_F(logistic_power)(AMPI_F(size_to)(x, 88.3f)), s = AMPI_F(logistic)(power);
+    return AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_MUL(power, s), s);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(sigmoid_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_NEGATIVE(y), y, y));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(silu)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 88.3f), power = AMPI_F(logistic_power)(a), s = AMPI_F(logistic)(power);
+    return AMPI_MUL(AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_NEGATIVE(AMPI_MUL(a, power)), x), s);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(silu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { /* s + x s (1 - s), s at x */
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 88.3f), power = AMPI_F(logistic_power)(a);
+    AMPI_FLOATS above = AMPI_F(logistic)(power), below = AMPI_MUL(power, above);
+    AMPI_FLOATS s = AMPI_CHOOSE(AMPI_F(below_0)(x), below, above);
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_F(sign_of)(a, x), AMPI_MUL(below, above), s));
+}
+/* tanh of a = |x|: from 0.6 on 1 - 2 E / (1 + E), E = e^(-2a); below a + a^3 p(a^2), p of degree 4 with the least
+   largest relative error, 3e-9. */
+AMPI_INNER AMPI_FLOATS AMPI_F(tanh)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 10.0f), square = AMPI_MUL(a, a), p, large;
+    AMPI_FLOATS power = AMPI_F(logistic_power)(AMPI_ADD(a, a));
+    large = AMPI_FUSE(AMPI_MUL(power, AMPI_SET(-2.0f)), AMPI_F(logistic)(power), AMPI_SET(1.0f));
+    p = AMPI_FUSE(AMPI_SET(-5.89515828e-3f), square, AMPI_SET(2.07959712e-2f));
+    p = AMPI_FUSE(p, square, AMPI_SET(-5.37838303e-2f));
+    p = AMPI_FUSE(p, square, AMPI_SET(0.133319244f));
+    p = AMPI_FUSE(p, square, AMPI_SET(-0.333332986f));
+    p = AMPI_FUSE(AMPI_MUL(a, square), p, a);
+    return AMPI_F(sign_of)(AMPI_CHOOSE(AMPI_GREATER(AMPI_WORD(0x3f19999au), AMPI_BITS(a)), p, large), x);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(tanh_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_NEGATIVE(y), y, AMPI_SET(1.0f)));
+}
 /* As bits and signed, negative numbers are those above -0 and up to -Inf; NaN stays. */
 AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
     AMPI_WORDS b = AMPI_BITS(x), y = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0x80000000u)), AMPI_WORD(0), b);
     return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0xff800001u), b), y, b));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y > 0, and not NaN */
-    AMPI_WORDS b = AMPI_BITS(y), g = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0)), AMPI_BITS(dy), AMPI_WORD(0));
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800001u), b), g, AMPI_WORD(0)));
+/* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
+AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    AMPI_WORDS above = AMPI_BITS(AMPI_AT_LEAST(y, AMPI_SET(0.0f))); /* 0, more, and NaN of any sign */
+    AMPI_MASK open = AMPI_GREATER(AMPI_AND(above, AMPI_WORD(0x7fffffffu)), AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif
 
@@ -12140,6 +13248,34 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
+AMPI_OUTER void AMPI_F(targets)(float *q, const float *w, size_t n, float keep, float share) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_ADD(AMPI_SET(share), AMPI_MUL(AMPI_SET(keep), AMPI_LOAD(q + i)));
+        AMPI_STORE(q + i, w ? AMPI_MUL(x, AMPI_LOAD(w + i)) : x);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_targets(q + i, w ? w + i : NULL, n - i, keep, share);
+}
+AMPI_OUTER void AMPI_F(misses)(float *x, const float *q, size_t n, float max) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS one = AMPI_LOAD(q + i);
+        AMPI_FLOATS miss = AMPI_MUL(AMPI_SUB(AMPI_SET(max), AMPI_LOAD(x + i)), one);
+        AMPI_STORE(x + i, AMPI_CHOOSE(AMPI_NONZERO(one), miss, one));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_misses(x + i, q + i, n - i, max);
+}
+AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, float factor) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS less = AMPI_MUL(AMPI_LOAD(q + i), AMPI_SET(factor));
+        AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), AMPI_NEGATIVE(less)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
+}
 /* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
@@ -12364,6 +13500,42 @@ AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
     for (i = 0; i < AMPI_WIDTH; i++)
         top = lane[i] > top ? lane[i] : top;
     return top;
+}
+/* The sum of a row of few classes: AMPI_F(part) with a row in each lane. */
+AMPI_INNER AMPI_FLOATS AMPI_F(few_sum)(const float *x, size_t classes) {
+    AMPI_FLOATS s[AMPI_XENT_CLASSES];
+    size_t c, h;
+    for (c = 0; c < AMPI_XENT_CLASSES; c++)
+        s[c] = c < classes ? AMPI_ADD(AMPI_SET(0.0f), AMPI_LOAD(x + c * AMPI_XENT_ROWS)) : AMPI_SET(0.0f);
+    for (h = AMPI_XENT_CLASSES / 2u; h; h /= 2u)
+        for (c = 0; c < h; c++)
+            s[c] = AMPI_ADD(s[c], s[c + h]);
+    return s[0];
+}
+AMPI_OUTER void AMPI_F(few_terms)(float *x, size_t classes, float *max, float *all, float *sum) {
+    size_t i, c;
+    for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+        AMPI_FLOATS top = AMPI_SET(AMP_XENT_LEAST);
+        if (all) AMPI_STORE(all + i, AMPI_F(few_sum)(x + i, classes));
+        for (c = 0; c < classes; c++)
+            top = AMPI_LARGER(AMPI_LOAD(x + c * AMPI_XENT_ROWS + i), top);
+        for (c = 0; c < classes; c++) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(at), top)));
+        }
+        AMPI_STORE(max + i, top);
+        AMPI_STORE(sum + i, AMPI_F(few_sum)(x + i, classes));
+    }
+    AMPI_F(done)();
+}
+AMPI_OUTER void AMPI_F(few_shares)(float *x, size_t classes, const float *by, const float *less) {
+    size_t i, c;
+    for (c = 0; c < classes; c++)
+        for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_FUSE(AMPI_LOAD(at), AMPI_LOAD(by + i), AMPI_NEGATIVE(AMPI_LOAD(less + i))));
+        }
+    AMPI_F(done)();
 }
 /* |x| as bits, 0 for NaN. */
 AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
@@ -12728,6 +13900,13 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* ---- what a path puts into the table: each starts from the one below it and replaces what it does better.
    tests: tests/test_paths.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+/* the loops that each path has */
+/* clang-format off */
+#  define AMPI_LOOPS(X) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dot) X(squares) X(sum) X(count) X(largest) \
+    X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
+    X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
+/* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;
     k->lanes = AMPI_WIDTH;
@@ -12750,25 +13929,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
-    k->random = AMPI_F(random);
-    k->is_bad = AMPI_F(is_bad);
-    k->scale = AMPI_F(scale);
-    k->axpy = AMPI_F(axpy);
-    k->amax = AMPI_F(amax);
-    k->fit_to = AMPI_F(fit_to);
-    k->dot = AMPI_F(dot);
-    k->squares = AMPI_F(squares);
-    k->sum = AMPI_F(sum);
-    k->count = AMPI_F(count);
-    k->largest = AMPI_F(largest);
-    k->exps = AMPI_F(exps);
-    k->softmax_shares = AMPI_F(softmax_shares);
-    k->act = AMPI_F(act);
-    k->act_grad = AMPI_F(act_grad);
-    k->drop = AMPI_F(drop);
-    k->prepare = AMPI_F(prepare);
-    k->count_sizes = AMPI_F(count_sizes);
-    k->count_unchanged = AMPI_F(count_unchanged);
+#  define AMP_X(name) k->name = AMPI_F(name);
+    AMPI_LOOPS(AMP_X)
+#  undef AMP_X
 #  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -12785,6 +13948,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  endif
 }
 /* Here ends what the path defined. */
+#  undef AMPI_LOOPS
 #  undef AMPI_F
 #  undef AMPI_TARGET
 #  undef AMPI_WIDTH

@@ -344,6 +344,7 @@ static uint32_t pattern_of(const void *data, amp_dtype type, size_t i) {
     return ((const uint32_t *)data)[i];
 }
 static uint32_t right_pattern(const bench_run *r, size_t i) {
+    if (r->from == AMP_F64) return ampi_nearest_f64(((const double *)r->src)[i], r->to);
     static const amp_cast_desc plain = AMP_ZERO;
     const amp_cast_desc *d = r->desc ? r->desc : &plain;
     uint32_t x = ampi_bits(amp_load(r->src, r->from, i));
@@ -470,6 +471,7 @@ static void conversions(void) {
     sr.rounding = AMP_STOCHASTIC;
     sr.seed = 1;
     sat.saturate = 1;
+    cast_row(AMP_F16, AMP_F64, 65536, 0, NULL, "");
     cast_row(AMP_BF16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F8E4M3, AMP_F32, 4096, 0, &sat, " saturating");
@@ -602,7 +604,7 @@ static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc
     unpages(want, result_bytes);
 }
 
-static void xent_row(size_t rows, size_t classes) {
+static void xent_row(size_t rows, size_t classes, int each) { /* each: a target per class, which are the logits */
     static int32_t labels[512];
     amp_xent_desc e = AMP_ZERO;
     char work[64];
@@ -614,10 +616,12 @@ static void xent_row(size_t rows, size_t classes) {
     e.classes = classes;
     e.logits = amp_arr(src, AMP_F16);
     e.dlogits = amp_arr(dst, AMP_F16);
-    e.labels = labels;
+    if (!each) e.labels = labels;
+    if (each) e.targets = e.logits;
     e.row_loss = (float *)(void *)(copy + BIG * 2);
     e.loss = e.row_loss + rows;
-    snprintf(work, sizeof work, "cross-entropy f16 %u x %u", (unsigned)rows, (unsigned)classes);
+    snprintf(
+        work, sizeof work, "cross-entropy f16 %u x %u%s", (unsigned)rows, (unsigned)classes, each ? ", targets" : "");
     verb_row(work, run_xent, &e, count, count * 4, count * 2, dst, count * 2);
 }
 static void backward_row(const char *work, amp_act act, size_t n) { /* of the activation alone */
@@ -655,9 +659,10 @@ static void functions(void) {
     size_t n = 131072;
     head("Losses, activations, dropout, sums (anchor: a copy of the bytes that must be read or written, "
          "then portable C)");
-    xent_row(512, 10);
-    xent_row(64, 1000);
-    xent_row(16, 50257);
+    xent_row(512, 10, 0);
+    xent_row(64, 1000, 0);
+    xent_row(64, 1000, 1);
+    xent_row(16, 50257, 0);
     backward_row("gelu backward f16", AMP_GELU, n);
     backward_row("relu backward f16", AMP_RELU, n);
     make_source(AMP_F32, n);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: builds.sh [--full]    amp in other people's build systems: `make install`, uninstall, shared and install-shared into folders with
 # spaces; pkg-config; CMake: add_subdirectory, FetchContent, find_package after each kind of install, version requests; two foreign-shaped
-# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes. --full: Conan's package and its test.
+# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes; the notebook's format. --full: Conan's package and its test.
 # What is not installed is skipped: cmake pkg-config python3 numpy conan. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -122,6 +122,7 @@ else
     # numpy or not, the header is understood and each struct lies where the compiler has it
     try "make python" mk python PYTHON="$PYTHON" && "$PYTHON" tools/python_bindings.py "$CC" --sizes >"$work/sizes.c" &&
         try "sizes" "$CC" -I. "$work/sizes.c" -o "$work/sizes" && "$work/sizes" >"$work/sizes.txt"
+    try "_amp.py is Python" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python" "$PYTHON" -c 'import _amp'
     if "$PYTHON" -c 'import numpy' 2>/dev/null; then
         PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python" "$PYTHON" tests/python_amp.py "$work/sizes.txt" >"$work/log" 2>&1
         rc=$?
@@ -130,6 +131,11 @@ else
         set -- $(tail -n 1 "$work/log" | sed 's/[^0-9 ]//g')
         if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)); else bad "python_amp.py, exit status $rc"; tail -n 5 "$work/log"; fi
     else skip "builds: no numpy, so bindings/python/amp.py was not run"; fi
+    notebook=$("$PYTHON" tests/notebook.py)
+    # shellcheck disable=SC2046 # three words are wanted
+    set -- $(echo "$notebook" | tail -n 1 | sed 's/[^0-9 ]//g')
+    echo "$notebook" | sed '$d'
+    if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); else bad "notebook.py: no counts"; fi
     try "vcpkg.json" "$PYTHON" -c 'import json, sys; d = json.load(open("packaging/vcpkg/vcpkg.json")); sys.exit(d["version"] != sys.argv[1])' "$version"
 fi
 if has vcpkg; then try "vcpkg's format" sh -c 'cp packaging/vcpkg/vcpkg.json "$0/v.json" && vcpkg format-manifest "$0/v.json" && cmp packaging/vcpkg/vcpkg.json "$0/v.json"' "$work"

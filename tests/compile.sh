@@ -84,6 +84,65 @@ hidden() {
     done
 }
 
+# Every header of the C, C++ and POSIX standards that the compiler has, before amp.h: nothing of them, the macros of <tgmath.h> and what only
+# some modes have among them, is in its way.
+c_headers="assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic stdbit stdbool stdckdint
+    stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype"
+cxx_headers="algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale cmath codecvt
+    compare complex concepts condition_variable csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype
+    deque exception execution expected filesystem format forward_list fstream functional future generator initializer_list iomanip ios iosfwd iostream
+    istream iterator latch limits list locale map mdspan memory memory_resource mutex new numbers numeric optional ostream print queue random ranges
+    ratio regex scoped_allocator semaphore set shared_mutex source_location span spanstream sstream stack stacktrace stdexcept stdfloat stop_token
+    streambuf string string_view strstream syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility
+    valarray variant vector version"
+posix_headers="aio arpa/inet cpio dirent dlfcn fcntl fmtmsg fnmatch ftw glob grp iconv langinfo libgen monetary mqueue ndbm net/if netdb netinet/in
+    netinet/tcp nl_types poll pthread pwd regex sched search semaphore spawn strings sys/ipc sys/mman sys/msg sys/param sys/resource sys/select sys/sem
+    sys/shm sys/socket sys/stat sys/statvfs sys/sysmacros sys/time sys/times sys/types sys/uio sys/un sys/utsname sys/wait syslog tar termios trace
+    ulimit unistd utime utmpx wordexp"
+headers_of() { # c|c++: the lines that include them
+    {
+        # shellcheck disable=SC2086
+        if [ "$1" = c ]; then printf '%s.h\n' $c_headers $posix_headers; else printf '%s\n' $cxx_headers; printf '%s.h\n' $posix_headers; fi
+    } | sed 's|.*|#if __has_include(<&>)\n#  include <&>\n#endif|'
+}
+# after_headers c|c++ HEADER COMPILER FLAG...: the implementation; with --full the declarations alone, too
+after_headers() {
+    { headers_of "$1"; echo "#include \"$2\""; } >"$tmp/after.c"
+    language=$1
+    shift 2
+    for what in ${full:+-UAMP_IMPLEMENTATION} -DAMP_IMPLEMENTATION; do
+        # shellcheck disable=SC2086
+        must "$* $what: every standard header before it" "$@" -x $language -Wall -Wextra -Werror -Wno-deprecated -Wno-cpp $lean $what -fsyntax-only "$tmp/after.c"
+    done
+}
+
+# sizes NAME [FIRST-LINE]: a file whose function NAME gives the sizes of all public structs and enums
+sizes() {
+    printf '%s\n#include "%s"\n#include "%s"\n' "${2:-}" "$header" "${header%.h}_cuda.cuh"
+    echo "extern const size_t *$1(size_t *n);"
+    echo "const size_t *$1(size_t *n) { static const size_t all[] = {0"
+    sed -n 's/^typedef \(struct\|enum\) \(amp_[a-z0-9_]*\) {.*/, sizeof(\2)/p' "$header" "${header%.h}_cuda.cuh"
+    echo '}; *n = sizeof all / sizeof all[0]; return all; }'
+}
+# abi CC FLAG...: what one file sees of the structs is what another sees, also where the one includes amp.h inside a pack(1) and with -fshort-enums
+abi() {
+    if ! flag "$1" c -fshort-enums; then skip "$1 has no -fshort-enums"; return; fi
+    sizes plain >"$tmp/plain.c"
+    { sizes packed '#pragma pack(1)'; echo 'struct after { char c; int i; }; typedef char pack_holds_on[sizeof(struct after) == 1 + sizeof(int) ? 1 : -1];'; } >"$tmp/packed.c"
+    cat >"$tmp/both.c" <<'C'
+#include <stddef.h>
+#include <string.h>
+const size_t *plain(size_t *n), *packed(size_t *n);
+int main(void) {
+    size_t n, m;
+    const size_t *a = plain(&n), *b = packed(&m);
+    return n < 60 || n != m || memcmp(a, b, n * sizeof *a) != 0;
+}
+C
+    must "$*: pack(1) and -fshort-enums" "$@" -fshort-enums -c "$tmp/packed.c" -o "$tmp/packed.o" &&
+        must "$*: the sizes" "$@" -c "$tmp/plain.c" -o "$tmp/plain.o" && runs "$*: the same sizes" "$@" "$tmp/both.c" "$tmp/plain.o" "$tmp/packed.o"
+}
+
 c_family() {
     cc=$1
     # shellcheck disable=SC2086
@@ -100,7 +159,10 @@ c_family() {
         # included twice, implemented twice, two files
         runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
         runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
+        must "a member is called (x->f)(...), past a macro f(x) of the program" sh -c "! grep -nE '(->|[a-z]\\.)[a-z0-9_]+\\(' '$header' | grep -vE '_fn\\(|torch\\.autocast'"
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
+        [ -z "$full" ] || must "$cc: hostile macros, declarations" "$cc" -std=gnu99 -Wall -Wextra -Werror -DDECLARATIONS -fsyntax-only hostile.c
+        for std in gnu99 ${full:+gnu17 gnu2x}; do after_headers c "$header" "$cc" -std=$std; done
         # switches, one by one and all of them
         # (without --full where symbols are looked at, with warnings)
         for s in "" ${full:+-DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC}; do
@@ -111,6 +173,7 @@ c_family() {
         flag "$cc" c -Wc++-compat && compat=-Wc++-compat
         looks "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c
     }
+    abi "$cc" -std=c99
     for std in c99 ${full:+gnu99 c11 c2x}; do hidden ../impl.c "$cc" -std=$std; done
     # C89: one error, and it says what is needed
     mustnot "$cc: C89" 'amp.h: C99' "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o"
@@ -238,7 +301,19 @@ hidden_of_mutant() { # a header that forgot one: who asks for all of POSIX sees 
     hidden "$tmp/forgets.c" "$1" -std=c99
     [ "$failed" -ge 3 ] && [ "$passed" -gt "$failed" ] && passed=0
 }
+abi_of_mutant() { # CC: headers whose enums are what the compiler makes of them, and whose structs are as a pack(1) has them; one fault at a time
+    for fault in 's/__attribute__((__mode__(__SI__)))//' '/^#pragma pack()/d'; do
+        mkdir -p "$tmp/abi"
+        for h in amp.h amp_cuda.cuh; do sed "$fault" "../../$h" >"$tmp/abi/$h"; done
+        header=$tmp/abi/amp.h
+        abi "$1" -std=c99
+    done
+    [ "$failed" = 2 ] && passed=0
+}
 self_test() { # CC: symbols, and what all other checks are made of
+    refuses abi_of_mutant "$1"
+    printf 'typedef struct k { int (*round)(int, int); } k;\nstatic inline int f(const k *x) { return x->round(1, 2); }\n' >"$tmp/round.h"
+    refuses after_headers c "$tmp/round.h" "$1" -std=gnu99
     printf '#include <stdio.h>\nint amp_number(FILE *f);\nint amp_number(FILE *f) { return fileno(f); }\n' >"$tmp/forgets.c"
     refuses hidden_of_mutant "$1"
     if ! have nm; then return; fi
@@ -295,11 +370,17 @@ cxx_family() {
         useless=
         flag "$cxx" c++ -Wuseless-cast && useless=-Wuseless-cast
         looks "$cxx: the program's own globals, -Wshadow $useless" "$cxx" -x c++ -std=c++17 $WARN $useless globals.c
+        if [ -n "$full" ]; then
+            runs "$cxx: hostile macros" "$cxx" -x c++ -std=gnu++11 -Wall -Wextra -Werror hostile.c
+            must "$cxx: hostile macros, declarations" "$cxx" -x c++ -std=gnu++11 -Wall -Wextra -Werror -DDECLARATIONS -fsyntax-only hostile.c
+        fi
+        for std in gnu++11 ${full:+gnu++17 gnu++20}; do after_headers c++ "$header" "$cxx" -std=$std; done
         looks "$cxx: inside extern \"C\"" "$cxx" -std=c++11 $WARN $useless extern_c.cpp
     }
     for n in 1 2 3 4 5; do mustnot "$cxx: mixing types, line $n" 'error' "$cxx" -x c++ -std=c++11 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
 }
 
+header=$(realpath ../../amp.h)
 if have "$CC"; then self_test "$CC"; c_family "$CC"; else skip "no C compiler \"$CC\""; fi
 if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
 if have clang; then padding clang; else skip "no clang: -Wpadded and -Weverything are not looked at"; fi

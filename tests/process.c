@@ -1,6 +1,7 @@
 /* process.c - contexts and what surrounds them: fork(), processors and threads that are withheld, memory that is
-   not needed, a locale.  Guards: >>cpu-host, >>cpu-table.   Last line: N passed, N failed, N skipped. */
+   not needed, signals, a locale.  Guards: >>cpu-host, >>cpu-table.   Last line: N passed, N failed, N skipped. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <locale.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../amp.h"
@@ -235,6 +237,65 @@ static void memory_when_needed(void) {
     amp_ctx_destroy(c);
 }
 
+/* ---- signals ---- */
+
+static uint64_t blocked_by(const char *task) { /* the signals that a thread of this process blocks, bit s - 1 for s */
+    char path[300], line[200];
+    unsigned long long mask = 0;
+    FILE *f;
+    snprintf(path, sizeof path, "/proc/self/task/%.200s/status", task);
+    f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "SigBlk: %llx", &mask) != 1)
+        ;
+    if (f) (void)fclose(f);
+    return mask;
+}
+/* A signal that the program blocks, to wait for it, reaches the program: no worker takes it, which would end the
+   process. Faults are not blocked: their handlers run. The thread that makes a context keeps its own mask. */
+static void signals_are_the_programs(void) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}, others[] = {SIGTERM, SIGINT, SIGUSR1, 40};
+    amp_ctx *c = create(3);
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *d;
+    int workers = 0;
+    size_t i;
+    pid_t child;
+    if (!tasks) {
+        skip("no /proc/self/task here");
+        amp_ctx_destroy(c);
+        return;
+    }
+    CHECK(works(c)); /* so they have all begun */
+    while ((d = readdir(tasks)) != NULL) {
+        uint64_t mask = blocked_by(d->d_name);
+        if (d->d_name[0] == '.') continue;
+        if (atoi(d->d_name) == (int)getpid()) {
+            CHECK(mask == 0);
+            continue;
+        }
+        workers++;
+        for (i = 0; i < sizeof others / sizeof others[0]; i++)
+            CHECK(mask >> (others[i] - 1) & 1);
+        for (i = 0; i < sizeof faults / sizeof faults[0]; i++)
+            CHECK(!(mask >> (faults[i] - 1) & 1));
+    }
+    (void)closedir(tasks);
+    CHECK(workers == 2);
+    amp_ctx_destroy(c);
+    child = fork();
+    if (child == 0) {
+        struct timespec wait = {HANG / 2, 0};
+        sigset_t set;
+        c = create(2);
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        if (!works(c) || kill(getpid(), SIGTERM) != 0 || sigtimedwait(&set, NULL, &wait) != SIGTERM) _exit(1);
+        _exit(works(c) ? 0 : 2);
+    }
+    CHECK(ended(child) == 0);
+}
+
 /* ---- a locale with a decimal comma ---- */
 
 static void decimal_comma(void) {
@@ -263,7 +324,8 @@ static const struct {
     void (*fn)(void);
 } tests[] = {{"child_uses_and_destroys", child_uses_and_destroys}, {"child_makes_its_own", child_makes_its_own},
     {"affinity", affinity}, {"no_threads_to_have", no_threads_to_have}, {"no_memory_to_have", no_memory_to_have},
-    {"memory_when_needed", memory_when_needed}, {"decimal_comma", decimal_comma}};
+    {"memory_when_needed", memory_when_needed}, {"signals_are_the_programs", signals_are_the_programs},
+    {"decimal_comma", decimal_comma}};
 
 int main(void) {
     size_t i;

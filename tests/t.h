@@ -62,7 +62,7 @@ typedef struct t_test {
 #define T_SUITES(X) \
     X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(phases) X(policy) X(products) X(product_table) \
     X(ordered) X(fp8) X(paths) X(memory) X(state) X(layouts) X(modes) X(threads) X(refusals) X(promises) X(resume) \
-    X(report) X(edges)
+    X(report) X(edges) X(layers)
 /* clang-format on */
 #define T_DECLARE(name) extern const t_test t_suite_##name[];
 T_SUITES(T_DECLARE)
@@ -146,7 +146,7 @@ static inline amp_ledger_row t_ledger(const amp_ctx *ctx, const char *label) {
 
 /* ---- contexts ---- */
 
-/* A context like t->place, with these hooks (either may be NULL). Hooks do not reach CUDA contexts. */
+/* A context like t->place, with these hooks (either may be NULL); the allocator is that of host memory. */
 amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *allocator, const amp_logger *logger);
 /* A context like t->place whose products have these flags. */
 amp_status t_create_flags(const t_place *place, amp_ctx **out, uint32_t gemm_flags);

@@ -381,14 +381,19 @@ static void words_beside_four_bytes(t_run *t) {
         CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, words[i]);
         CHECK(strstr(amp_last_error(t->ctx), "not aligned to 4 bytes") != NULL);
     }
-    for (i = 0; i < 3; i++) {
-        static const char *const words[] = {"desc.labels 4 bytes", "desc.row_loss 4 bytes", "desc.loss 4 bytes"};
+    for (i = 0; i < 4; i++) {
+        static const char *const words[] = {
+            "desc.labels 4 bytes", "desc.row_loss 4 bytes", "desc.loss 4 bytes", "desc.labels 8 bytes"};
         memset(&x, 0, sizeof x);
         x.rows = x.classes = 3;
         x.logits = amp_arr(bytes, AMP_F32);
         x.labels = i == 0 ? label : (const int32_t *)(const void *)(bytes + 64);
         x.row_loss = i == 1 ? at : (float *)(void *)(bytes + 128);
         x.loss = i == 2 ? at : (float *)(void *)(bytes + 192);
+        if (i == 3) {
+            x.labels = NULL;
+            x.labels64 = (const int64_t *)(const void *)(bytes + 68);
+        }
         t_note(t, "not aligned: %s", words[i]);
         CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &x), AMP_ERR_INVALID_ARG, words[i]);
     }
@@ -407,7 +412,7 @@ static void softmax_alone(t_run *t) {
     int i;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     CHECK_OK(amp_zero(t->ctx, x, 256));
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < 8; i++) {
         memset(&d, 0, sizeof d);
         d.rows = 2;
         d.classes = 3;
@@ -419,9 +424,13 @@ static void softmax_alone(t_run *t) {
         if (i == 2) d.row_loss = x + 24;
         if (i == 3) d.scaler = s;
         if (i == 4) d.smoothing = 0.5f;
+        if (i == 5) d.targets = amp_arrn(x + 16, AMP_F32, 6);
+        if (i == 6) d.weights = amp_arrn(x + 16, AMP_F32, 3);
         t_note(t, "beside softmax: number %d", i);
-        if (i < 5)
+        if (i < 6)
             CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.softmax labels smoothing");
+        else if (i == 6)
+            CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.softmax weights");
         else
             CHECK_OK(amp_softmax_cross_entropy(t->ctx, &d));
     }

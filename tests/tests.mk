@@ -227,6 +227,8 @@ exhaustive: $(BUILD)/exhaustive ## all 2^32 floats: to each small format against
 	    $(CC) $(C99) -O2 $$flags tests/compile/inline.c -o $(BUILD)/inline $(LIBS) && $(RUN_ENV) $(BUILD)/inline 1 && echo "inline conversions, $$flags: passed" || exit 1; done
 check-torch: ## optimizers, gradients of gpt.c and convnet.c, Muon beside PyTorch; libtorch.cpp; if PyTorch is importable (PYTHON=python3)
 	@PYTHON=$(PYTHON) tests/torch.sh --full
+.PHONY: for-notebook
+for-notebook: $(if $(HCU_VARIANTS),hostcuda-cc)
 part-torch:
 	$(RUN_PART) env PYTHON=$(PYTHON) tests/torch.sh
 # found and not imported, which takes seconds

@@ -12,7 +12,7 @@ amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, cons
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof *desc) return AMP_ERR_VERSION;
     if (desc && (desc->_begin || desc->_end)) return AMP_ERR_UNINIT;
-    if (desc && desc->logger.fn) desc->logger.fn(AMP_LOG_ERROR, AMP_ERR_NO_CUDA, text, desc->logger.user);
+    if (desc && desc->logger.fn) (desc->logger.fn)(AMP_LOG_ERROR, AMP_ERR_NO_CUDA, text, desc->logger.user);
     return AMP_ERR_NO_CUDA;
 }
 int amp_cuda_available(void) { return 0; }
@@ -29,6 +29,12 @@ amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     (void)ctx;
     (void)path;
     return AMP_ERR_NO_CUDA;
+}
+amp_status amp_cuda_plans_get(const amp_ctx *ctx, amp_cuda_plans *out) {
+    const amp_cuda_plans none = {0, 0};
+    (void)ctx;
+    if (out) *out = none;
+    return AMP_ERR_INVALID_ARG;
 }
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
     const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
@@ -48,6 +54,8 @@ amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
 #if !defined(__CUDACC__) && !defined(AMP_HOSTCUDA)
 #  error "amp_cuda.cuh: AMP_CUDA_IMPLEMENTATION needs nvcc (a .cu file); without a GPU: AMP_CUDA_STUB_IMPLEMENTATION"
 #endif
+#pragma pack(push)
+#pragma pack()
 
 extern "C++" { /* wherever this file is included */
 #include <cublasLt.h>
@@ -55,6 +63,7 @@ extern "C++" { /* wherever this file is included */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK

@@ -36,6 +36,9 @@ Map<const void *, KernelInfo> &g_kernels = *new Map<const void *, KernelInfo>;
 Map<const char *, long> &g_api_calls = *new Map<const char *, long>;
 long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
 int g_occupancy; /* 0: by threads */
+long g_loads;
+int g_start_error, g_driver = CUDART_VERSION;
+bool g_loads_in_capture = true;
 size_t g_largest_grid;
 long g_fail_call_in, g_fail_exec_in;
 int g_fail_call_error, g_fail_exec_error;
@@ -150,6 +153,7 @@ Locked::Locked() {
 
 cudaError_t done(int error) { /* every call returns through here: it sets the thread's last error */
     if (error) t_last_error = error;
+    if (error && error == g_device[t_device].error) g_device[t_device].noticed = true;
     return cudaError_t(error);
 }
 CUstream_st *resolve(cudaStream_t s) {
@@ -188,6 +192,7 @@ static bool starts(int device, int group) {
         g_injected++;
         g_last_injected = "stream work";
         g_device[device].error = g_fail_exec_error;
+        g_device[device].noticed = true;
     }
     if (g_device[device].error) return false;
     g_executed[group]++;
@@ -468,6 +473,15 @@ static cudaError_t enqueue_launch(cudaStream_t s, std::function<void()> run) {
     add_child(run, order);
     return cudaSuccess;
 }
+cudaError_t load(const void *f, int device) {
+    unsigned &loaded = g_kernels[f].loaded, bit = 1u << device;
+    g_device[device].in_use = true;
+    if (loaded & bit) return cudaSuccess;
+    if (cudaError_t e = g_loads_in_capture ? cudaSuccess : forbidden_in_capture()) return e;
+    loaded |= bit;
+    g_loads++;
+    return cudaSuccess;
+}
 cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, bool cooperative) {
     KernelInfo *k = g_kernels.get(f);
     if (!k || !k->desc) return cudaErrorInvalidDeviceFunction;
@@ -478,6 +492,8 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
     if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 ||
         block.z > 64 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
+    if (!in_kernel())
+        if (cudaError_t e = load(f, device)) return e;
     if (shared > size_t(std::max(k->shared_optin, 48 << 10))) return cudaErrorInvalidValue;
     if (cooperative && size_t(grid.x) * grid.y * grid.z * threads > 32768) return cudaErrorCooperativeLaunchTooLarge;
     if (!k->name) k->name = symbol_name(f);
@@ -589,7 +605,12 @@ Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
     if (in_kernel() && !allowed_in_kernel(api)) check_in_kernel(api);
     g_api_calls[api]++;
     if (group >= 0) g_group_calls[group]++;
+    if (group >= 0) g_device[t_device].in_use = true;
     if (natural >= 0) {
+        if (g_start_error) {
+            error = strncmp(api, "cublas", 6) ? g_start_error : 1; /* CUBLAS_STATUS_NOT_INITIALIZED */
+            return;
+        }
         if (g_device[t_device].error) {
             error = g_device[t_device].error;
             dead = true;

@@ -60,6 +60,8 @@ namespace hcu {
 
 struct Device {
     int arch = 90, error = 0, sms = 132;
+    bool noticed = false; /* the CUDA runtime has seen the error; a library with a runtime of its own may be first */
+    bool in_use = false;  /* it has a primary context */
     CUstream_st legacy, per_thread;
 };
 struct Object {
@@ -70,6 +72,7 @@ struct KernelInfo {
     const KernelDesc *desc = nullptr;
     const char *name = nullptr;
     int shared_optin = 48 << 10;
+    unsigned loaded = 0; /* a bit for each device */
 };
 struct Times { /* hcu_product_time */
     bool set;
@@ -90,6 +93,9 @@ extern Map<const void *, KernelInfo> &g_kernels;
 extern Map<const char *, long> &g_api_calls;
 extern long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
 extern int g_occupancy; /* 0: by threads */
+extern long g_loads;
+extern int g_start_error, g_driver; /* of every call: the driver cannot be started; its version */
+extern bool g_loads_in_capture;
 extern size_t g_largest_grid;
 extern long g_fail_call_in, g_fail_exec_in;
 extern int g_fail_call_error, g_fail_exec_error;
@@ -131,6 +137,7 @@ void abandon_capture(Capture *c);
 bool all_joined(const Capture *c);
 void run_graph(const std::vector<Node> &nodes, int device);
 cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, bool cooperative);
+cudaError_t load(const void *f, int device); /* a kernel, at its first use on the device */
 void launch_results_seen();
 void report_unseen_launch();
 struct CopyPlan {

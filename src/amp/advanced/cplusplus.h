@@ -13,7 +13,10 @@ AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *te
 AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_activation, amp_activation_desc, (c), amp_ctx *c)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy, amp_linear_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy_bytes, amp_linear_xent_desc, (c, bytes), amp_ctx *c, size_t *bytes)
 AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
 AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
 AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
@@ -34,6 +37,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 } /* extern "C++" */
 #endif
 
+#pragma pack(pop)
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif

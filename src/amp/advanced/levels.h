@@ -18,7 +18,7 @@
     X(AMP_PRESET_MINDSPORE_AUTO, "mindspore-auto") /* auto lists */ \
     X(AMP_PRESET_FP8,            "fp8")            /* as amp in BF16, layers with .fp8 in FP8 (>>fp8); no loss scale */
 #define AMP_X(name, text) name,
-typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } amp_preset;
+typedef enum amp_preset { AMP_PRESET_LIST(AMP_X) AMP_PRESET_COUNT } AMP_INT amp_preset;
 #undef AMP_X
 /* clang-format on */
 

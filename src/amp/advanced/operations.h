@@ -182,7 +182,7 @@ typedef enum amp_op_class {
     AMP_CLASS_F32_OUT,  /* 'O'  inputs as they are, computed and returned in FP32 */
     AMP_CLASS_WIDEST,   /* 'W'  inputs cast to the widest among them */
     AMP_CLASS_BANNED    /* 'B'  refused: amp_op_note says why, and what to use instead */
-} amp_op_class;
+} AMP_INT amp_op_class;
 
 typedef enum amp_system {
     AMP_SYSTEM_AMP = 0,        /* ours: PyTorch's CUDA class; where it has none, the caution of the others */
@@ -192,7 +192,7 @@ typedef enum amp_system {
     AMP_SYSTEM_MINDSPORE,      /* white list (O1: 'L') and black list (O2: 'F') */
     AMP_SYSTEM_MINDSPORE_AUTO, /* auto white, auto black and auto promote */
     AMP_SYSTEM_COUNT
-} amp_system;
+} AMP_INT amp_system;
 
 /* ---- what the lists say; names ("unknown ..." otherwise). Class of all: host. Threads: safe ---- */
 

@@ -62,6 +62,9 @@ AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a const
 AMP_INLINE int ampi_has_inf(ampi_format f) { return f.over != f.nan; }
 /* Not made of the rows: as comparisons it leaves ampi_k_cast 80 registers instead of 94. */
 AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+#if !defined(AMP_DEVICE) /* no kernel asks */
+    if (t == AMP_F64) return 8u;
+#endif
     if (t == AMP_F32) return 4u;
     if (t == AMP_F16 || t == AMP_BF16) return 2u;
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
@@ -212,6 +215,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -223,6 +227,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
         AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
@@ -234,9 +239,9 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
    (tests/compile/inline.c), but they raise flags as IEEE 754 says. */
 #if !defined(AMP_DEVICE) && defined(__GNUC__) && !defined(__TINYC__)
 #  if defined(__clang__) /* not inlined, so that the short way is; one compiler warns of the other's form */
-#    define AMPI_RARE AMP_INLINE __attribute__((noinline, cold))
+#    define AMPI_RARE AMP_INLINE __attribute__((noinline, __cold__))
 #  else
-#    define AMPI_RARE AMP_HD static __attribute__((noinline, cold, unused))
+#    define AMPI_RARE AMP_HD static __attribute__((noinline, __cold__, __unused__))
 #  endif
 #else
 #  define AMPI_RARE AMP_INLINE
@@ -248,7 +253,7 @@ AMPI_RARE uint32_t ampi_widen_rare(uint32_t pattern, amp_dtype t) { return ampi_
 
 #if defined(__F16C__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__CUDACC__)
 #  define AMPI_F16C
-typedef float ampi_four __attribute__((vector_size(16)));
+typedef float ampi_four __attribute__((__vector_size__(16)));
 AMP_INLINE uint32_t ampi_f16c_narrow(uint32_t x) {
     ampi_four v = {ampi_float(x), 0.0f, 0.0f, 0.0f};
     __asm__("vcvtps2ph $0, %0, %0" : "+x"(v)); /* 0: to nearest even, whatever the control word says */

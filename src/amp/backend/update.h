@@ -102,7 +102,7 @@ AMP_INLINE float amp_update_one(amp_update_kind kind, float *w, float *m, float 
 
 /* Each kind of number that is rounded stochastically has random words of its own: element i takes
    amp_random(seed, stream, i). */
-typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } amp_stored;
+typedef enum amp_stored { AMP_STORED_MODEL = 0, AMP_STORED_MOMENT_1, AMP_STORED_MOMENT_2 } AMP_INT amp_stored;
 typedef struct amp_draw { uint64_t seed, stream; } amp_draw;
 AMP_INLINE amp_draw amp_draw_of(const amp_step_record *r, uint32_t param) { /* of the model copy */
     amp_draw d = {r->seed, (r->steps << 24) + param};

@@ -100,8 +100,8 @@ static void ampi_round_block(const ampi_kernels *k, void *dst, amp_dtype t, cons
     size_t i, m;
     for (i = 0; i < n; i += m) {
         m = ampi_random_run(at + i, n - i);
-        k->round((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
-            k->random(buf, m, seed, stream, at + i), saturate);
+        (k->round)((char *)dst + i * amp_dtype_size(t), t, (const char *)f32 + 4 * i, m,
+            (k->random)(buf, m, seed, stream, at + i), saturate);
     }
 }
 typedef struct ampi_cast_job {
@@ -138,7 +138,7 @@ static void ampi_cast_some(const ampi_cast_job *j, char *to, size_t i, size_t co
         else if (stochastic)
             ampi_round_block(k, to, t, f, n, j->d->seed, j->d->stream, j->d->offset + i, (int)j->d->saturate);
         else
-            k->round(to, t, f, n, NULL, (int)j->d->saturate);
+            (k->round)(to, t, f, n, NULL, (int)j->d->saturate);
     }
 }
 /* Around the caches: a buffer is filled and then written line by line, while the source of the next buffer is
@@ -159,10 +159,10 @@ static size_t ampi_cast_stream(const ampi_cast_job *j, size_t i, size_t end) {
                 next = i + round;
             for (page = 0; page < pages; page++)
                 ampi_cast_some(j, buf + page * piece * to, i + page * per_page + at, piece);
-            j->k->stream(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
+            (j->k->stream)(ampi_at(j->dst, i + at), buf, pages, ampi_at(j->src, next), per_line);
         }
     }
-    j->k->fence();
+    (j->k->fence)();
     return i;
 }
 static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
@@ -183,6 +183,26 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
+/* From doubles or to doubles. */
+static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    const amp_cast_desc *d = j->d;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK);
+    (void)w;
+    for (; i < end; i++) {
+        uint32_t r = d->rounding == AMP_STOCHASTIC ? amp_random(d->seed, d->stream, d->offset + i) : 0u;
+        uint64_t wide;
+        double x;
+        if (j->dst.dtype == AMP_F64) {
+            wide = ampi_f64_of(ampi_load_bits(j->src.data, j->src.dtype, i));
+            memcpy(ampi_at(j->dst, i), &wide, sizeof wide);
+        } else {
+            memcpy(&x, ampi_at(j->src, i), sizeof x);
+            ampi_store_pattern(
+                j->dst.data, j->dst.dtype, i, ampi_encode_f64(x, j->dst.dtype, d->rounding, r, (int)d->saturate));
+        }
+    }
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
@@ -192,6 +212,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.src = src;
     j.n = n;
     j.d = d;
+    if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
+        return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -243,11 +265,19 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK];
     size_t size = amp_dtype_size(a.dtype), i, n;
-    if (!k->is_bad(a.data, a.count * size, a.dtype)) return; /* nearly always */
+    if (!(k->is_bad)(a.data, a.count * size, a.dtype)) return; /* nearly always */
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
-        if (!k->is_bad(ampi_at(a, i), n * size, a.dtype)) continue;
+        if (!(k->is_bad)(ampi_at(a, i), n * size, a.dtype)) continue;
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
+    }
+}
+static void ampi_finite_f64(amp_faults *f, amp_array a) {
+    size_t i;
+    uint64_t x;
+    for (i = 0; i < a.count; i++) {
+        memcpy(&x, ampi_at(a, i), sizeof x);
+        amp_count_f64(f, x, (uint32_t)i);
     }
 }
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
@@ -262,7 +292,7 @@ static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, 
         n = ampi_least(AMPI_BLOCK, a.count - i);
         if (in_place) u = (float *)a.data + i;
         from = ampi_floats(k, a, i, n, own);
-        if (k->scale(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
+        if ((k->scale)(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
         if (in_place) continue;
         k->narrow[dst.dtype](ampi_at(dst, i), u, n);
         if (may_lose) ampi_count_lost(f, dst, i, u, n);
@@ -277,6 +307,8 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
         ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else if (a.dtype == AMP_F64)
+        ampi_finite_f64(&f, a);
     else
         ampi_finite_check(j, &f, a);
     if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);
@@ -319,7 +351,7 @@ static void ampi_histogram_task(void *arg, size_t task, ampi_workspace *w) {
         pad = (64 - n % 64) % 64; /* zeros, taken off again */
         j->c->k->widen[j->a.dtype](u, ampi_at(j->a, i), n);
         memset(u + n, 0, pad * sizeof *u);
-        j->c->k->count(exponent, u, n + pad, found);
+        (j->c->k->count)(exponent, u, n + pad, found);
         for (e = 0; e < n + pad; e += 8)
             for (b = 0; b < 8; b++)
                 bins[b][exponent[e + b]]++;
@@ -440,10 +472,10 @@ static uint32_t ampi_quantize_row(const ampi_quantize_run *q, uint8_t *to, size_
         m = ampi_least(AMPI_BLOCK, n);
         u = ampi_floats(k, j->src, i, m, own);
         if (!q->write) {
-            amax = k->amax(u, m, amax);
+            amax = (k->amax)(u, m, amax);
             continue;
         }
-        amax = k->fit_to(fitted, u, m, q->by, q->limit, amax);
+        amax = (k->fit_to)(fitted, u, m, q->by, q->limit, amax);
         k->narrow[t](to, fitted, m);
         to += m;
     }

@@ -1,7 +1,7 @@
 
 /* ---- avx2, with F16C.   tests: as sse2's ---- */
 #ifdef AMPI_X86
-#  define AMPI_AVX2     __attribute__((target("avx2,fma,f16c")))
+#  define AMPI_AVX2     __attribute__((__target__("avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx2_##name
 #  define AMPI_TARGET   AMPI_AVX2
 #  define AMPI_WIDTH    8u

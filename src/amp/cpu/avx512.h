@@ -6,7 +6,7 @@
 #    pragma GCC diagnostic ignored "-Wuninitialized" /* GCC bug 105593: its own _mm512_undefined_*() */
 #    pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  endif
-#  define AMPI_AVX512   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
+#  define AMPI_AVX512   __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #  define AMPI_F(name)  ampi_avx512_##name
 #  define AMPI_TARGET   AMPI_AVX512
 #  define AMPI_WIDTH    16u
@@ -85,7 +85,7 @@ AMPI_OP __m256i ampi_avx512_to_halves(__m512i x) { /* the plain form, as a macro
    unsigned) is done again with integers. */
 #  if defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10
 #    define AMPI_HAS_BF16
-#    define AMPI_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+#    define AMPI_AVX512_BF16 __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
 AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512i x) {
     return _mm512_min_epu32(least, _mm512_add_epi32(_mm512_add_epi32(x, x), _mm512_set1_epi32(-1)));
 }

@@ -51,10 +51,36 @@ static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock he
     while (c->next < c->total) {
         size_t task = c->next++;
         ampi_unlock(c);
-        c->fn(c->arg, task, w);
+        (c->fn)(c->arg, task, w);
         ampi_lock(c);
     }
 }
+/* Signals are for the program's threads: a worker takes only those that a fault of its own raises. */
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    if defined(SIG_SETMASK) /* hidden under -std=c99, too */
+#      define AMPI_SETMASK SIG_SETMASK
+#    elif defined(__mips__) || defined(__alpha__)
+#      define AMPI_SETMASK 3
+#    else
+#      define AMPI_SETMASK 2 /* Linux, but for those two */
+#    endif
+typedef sigset_t ampi_signals;
+static ampi_signals ampi_signals_block(void) {
+    static const int faults[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    ampi_signals all, old;
+    int i;
+    (void)(sigfillset)(&all);
+    for (i = 0; i < 5; i++)
+        (void)(sigdelset)(&all, faults[i]);
+    (void)pthread_sigmask(AMPI_SETMASK, &all, &old);
+    return old;
+}
+static void ampi_signals_restore(ampi_signals old) { (void)pthread_sigmask(AMPI_SETMASK, &old, NULL); }
+#  else
+typedef int ampi_signals;
+static ampi_signals ampi_signals_block(void) { return 0; }
+static void ampi_signals_restore(ampi_signals old) { (void)old; }
+#  endif
 static void *ampi_worker(void *arg) {
     ampi_cpu *c = (ampi_cpu *)arg;
     ampi_workspace *w;
@@ -67,6 +93,7 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
+        c->running++; /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
@@ -79,7 +106,7 @@ static void ampi_parallel(
     size_t i;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
-            fn(arg, i, c->work);
+            (fn)(arg, i, c->work);
         return;
     }
     ampi_lock(c);
@@ -87,7 +114,6 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -114,6 +140,7 @@ static void ampi_pool_stop(ampi_cpu *c) {
 }
 /* A worker for each room but the first, or as many as the system gives. */
 static void ampi_pool_start(ampi_cpu *c) {
+    ampi_signals old;
     if (c->rooms == 1 || pthread_mutex_init(&c->lock, NULL) != 0) return;
     if (pthread_cond_init(&c->start, NULL) != 0) {
         (void)pthread_mutex_destroy(&c->lock);
@@ -125,10 +152,12 @@ static void ampi_pool_start(ampi_cpu *c) {
         return;
     }
     c->process = ampi_this_process();
+    old = ampi_signals_block();         /* workers begin with the mask of who starts them */
     (void)pthread_mutex_lock(&c->lock); /* workers read how many they are when they are told to go */
     while (c->workers < c->rooms - 1 && pthread_create(&c->worker[c->workers], NULL, ampi_worker, c) == 0)
         c->workers++;
     (void)pthread_mutex_unlock(&c->lock);
+    ampi_signals_restore(old);
     c->threads = c->workers + 1;
     if (c->workers == 0) ampi_pool_end(c);
 }
@@ -142,7 +171,7 @@ static void ampi_parallel(
     size_t i;
     (void)work;
     for (i = 0; i < tasks; i++)
-        fn(arg, i, c->work);
+        (fn)(arg, i, c->work);
 }
 #endif
 

@@ -9,18 +9,20 @@
 #endif
 #if defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_PREFETCH(p) __builtin_prefetch(p)
-#  define AMPI_LINES       __attribute__((aligned(64))) /* no vector lies in two lines of the cache */
+#  define AMPI_LINES       __attribute__((__aligned__(64))) /* no vector lies in two lines of the cache */
 #else
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
 #endif
-#define AMPI_BLOCK 1024u
+#define AMPI_BLOCK        1024u
+#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
-#define AMPI_KC    256u
-#define AMPI_MC    528u
-#define AMPI_NC    512u
-#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
-#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#define AMPI_KC           256u
+#define AMPI_MC           528u
+#define AMPI_NC           512u
+#define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
 #define AMPI_WIDEST 16u
@@ -61,6 +63,14 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, their sum unless
+       NULL, terms in their place and the sum of these; then gradients */
+    void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
+    void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
+    /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
+    void (*targets)(float *q, const float *w, size_t n, float keep, float share);
+    void (*misses)(float *x, const float *q, size_t n, float max);
+    void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -87,7 +97,7 @@ typedef struct ampi_kernels {
 } ampi_kernels;
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
-#  define AMPI_ALWAYS __attribute__((always_inline)) static inline
+#  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
 #else
 #  define AMPI_ALWAYS static inline /* not AMP_INLINE: these are for the host only */
 #endif

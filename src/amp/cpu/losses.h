@@ -20,7 +20,7 @@ static size_t ampi_xent_logits(const ampi_xent_work *j, float *x, size_t at, siz
 }
 AMPI_RARE void ampi_xent_fill(const amp_xent_job *d, size_t row, float value) {
     size_t i;
-    if (d->row_loss) d->row_loss[row] = value;
+    if (d->row_loss) d->row_loss[d->first + row] = value;
     if (!d->dlogits.data) return;
     for (i = 0; i < d->classes; i++)
         amp_store(d->dlogits.data, d->dlogits.dtype, row * d->ld + i, value);
@@ -53,16 +53,15 @@ static float ampi_xent_mean(const ampi_xent_work *j, size_t at, float *x, ampi_w
     size_t i, n;
     for (i = 0; i < j->d->classes; i += n) {
         n = ampi_least(AMP_PART, j->d->classes - i);
-        ampi_sum_part(&s, j->c->k->sum(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
+        ampi_sum_part(&s, (j->c->k->sum)(ampi_floats(j->c->k, j->d->logits, at + i, n, x), n));
     }
     return amp_narrow(amp_ddiv(ampi_sum_end_of(&s), (double)j->d->classes));
 }
-/* The loss of a row. x[AMP_PART] keeps the terms of the last part. */
-static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x, ampi_workspace *w) {
+/* Maximum and sum of a row. x[AMP_PART] keeps the terms of the last part. */
+static amp_xent_row ampi_xent_sums(const ampi_xent_work *j, size_t at, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t at = row * d->ld, i, n, full;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    size_t i, n, full;
     amp_xent_row r = AMP_ZERO;
     ampi_xent_sum s;
     s.sum = ampi_sum_begin(w);
@@ -71,64 +70,193 @@ static amp_xent_row ampi_xent_loss(const ampi_xent_work *j, size_t row, float *x
         float *top = &s.top[s.sum.parts];
         n = ampi_least(AMP_PART, d->classes - i);
         full = ampi_xent_logits(j, x, at + i, n);
-        *top = k->largest(x, n, AMP_XENT_LEAST);
-        k->exps(x, full, *top);
-        s.sum.part[s.sum.parts++] = amp_widen(k->sum(x, n));
+        *top = (k->largest)(x, n, AMP_XENT_LEAST);
+        (k->exps)(x, full, *top);
+        s.sum.part[s.sum.parts++] = amp_widen((k->sum)(x, n));
         if (s.sum.parts == AMP_PARTS || i + n == d->classes) ampi_xent_chunk(&s);
     }
     r.max = s.max;
     r.sum = amp_narrow(ampi_sum_end_of(&s.sum));
-    r.target = amp_load(d->logits.data, d->logits.dtype, at + (d->softmax ? 0 : (size_t)d->labels[row]));
-    amp_xent_row_end(&r, d, j->factor);
-    if (d->row_loss) d->row_loss[row] = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
     return r;
 }
 /* The gradients of a row: amp_xent_grad_one in vectors, and the label's. */
-static void ampi_xent_gradients(const ampi_xent_work *j, size_t row, const amp_xent_row *r, float *x) {
+static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label, const amp_xent_row *r, float *x) {
     const amp_xent_job *d = j->d;
     const ampi_kernels *k = j->c->k;
-    size_t label = d->softmax ? (size_t)-1 : (size_t)d->labels[row], at = row * d->ld, i, n;
+    size_t i, n;
     for (i = 0; i < d->classes; i += n) {
         n = ampi_least(AMP_PART, d->classes - i);
-        if (d->classes > AMP_PART) k->exps(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
-        k->softmax_shares(x, ampi_full_vectors(k, n), r->by, r->less);
+        if (d->classes > AMP_PART) (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r->max); /* else they are there */
+        (k->softmax_shares)(x, ampi_full_vectors(k, n), r->by, r->less);
         if (label - i < n) x[label - i] = amp_xent_grad_label(r);
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
+/* The loss of a row with one label, and what its gradients need. */
+static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+    const amp_xent_job *d = j->d;
+    float weight = amp_xent_row_weight(d, label), loss;
+    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
+    if (!d->row_loss) return;
+    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
+}
+
+static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    size_t at = row * d->ld;
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
+    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
+    if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
+}
+/* q of the classes i .. i + n of a row. */
+static void ampi_xent_targets(
+    const ampi_xent_work *j, size_t row, int64_t label, size_t i, size_t n, const amp_xent_row *r, float *q) {
+    const amp_xent_job *d = j->d;
+    float buf[AMP_PART];
+    const float *w = d->weights.data ? ampi_floats(j->c->k, d->weights, i, n, buf) : NULL;
+    if (d->targets.data)
+        j->c->k->widen[d->targets.dtype](q, ampi_at(d->targets, row * d->ld + i), n);
+    else
+        memset(q, 0, n * sizeof *q);
+    if (!d->targets.data && (size_t)label - i < n) q[(size_t)label - i] = 1.0f;
+    (j->c->k->targets)(q, w, n, r->keep, r->share);
+}
+/* A row with a target for each class. */
+static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t label, float *x, ampi_workspace *w) {
+    const amp_xent_job *d = j->d;
+    const ampi_kernels *k = j->c->k;
+    size_t at = row * d->ld, i, n;
+    float q[AMP_PART], all;
+    amp_xent_row r = ampi_xent_sums(j, at, x, w);
+    ampi_sum misses = ampi_sum_begin(w), sum = {w->column, w->column + AMP_PARTS, 0, 0};
+    amp_xent_row_end(&r, d, j->factor, 1.0f);
+    for (i = 0; i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (void)ampi_xent_logits(j, x, at + i, n);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        ampi_sum_part(&sum, (k->sum)(q, n));
+        (k->misses)(x, q, n, r.max);
+        ampi_sum_part(&misses, (k->sum)(x, n));
+    }
+    all = amp_narrow(ampi_sum_end_of(&sum));
+    amp_xent_row_end(&r, d, j->factor, all);
+    if (d->row_loss) d->row_loss[d->first + row] = amp_xent_loss_each(amp_narrow(ampi_sum_end_of(&misses)), all, r.sum);
+    for (i = 0; d->dlogits.data && i < d->classes; i += n) {
+        n = ampi_least(AMP_PART, d->classes - i);
+        (k->exps)(x, ampi_xent_logits(j, x, at + i, n), r.max);
+        ampi_xent_targets(j, row, label, i, n, &r, q);
+        (k->grad_each)(x, q, n, r.by, r.factor);
+        k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
+    }
+}
+/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
+static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r += at_once) {
+        const char *from = ampi_at(d->logits, (row + r) * d->ld);
+        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    }
+    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
+    for (r = 0; r < AMPI_XENT_ROWS; r++)
+        for (c = 0; c < n; c++)
+            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+}
+static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < n; c++)
+            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; r < rows; r += at_once) {
+        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
+        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    }
+}
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
+    const amp_xent_job *d = j->d;
+    float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    size_t r;
+    ampi_xent_few_load(j, at, rows, x, buf);
+    (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
+        amp_xent_row row = AMP_ZERO;
+        if (amp_xent_is_wrong(d, label)) continue;
+        row.max = max[r];
+        row.sum = sum[r];
+        row.target = buf[r * d->classes + (size_t)label];
+        ampi_xent_end_row(j, at + r, label, &row, mean);
+        by[r] = row.by;
+        less[r] = row.less;
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+    }
+    if (!d->dlogits.data) return;
+    (j->c->k->few_shares)(x, d->classes, by, less);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
+    }
+    ampi_xent_few_store(j, at, rows, x, buf);
+}
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
-    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task), i;
+    int few = d->classes <= AMPI_XENT_CLASSES && !d->each;
     float x[AMP_PART];
+    for (i = row; few && i < end; i += AMPI_XENT_ROWS)
+        ampi_xent_few(j, i, ampi_least(AMPI_XENT_ROWS, end - i));
     for (; row < end; row++) {
-        int32_t label = d->softmax ? 0 : d->labels[row];
+        int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
-        if (label < 0) { /* left out */
+        if (label < 0) /* left out */
             ampi_xent_fill(d, row, 0.0f);
-        } else if ((size_t)label >= d->classes) { /* an error made visible */
+        else if (amp_xent_is_wrong(d, label)) /* an error made visible */
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
-        } else {
-            amp_xent_row r = ampi_xent_loss(j, row, x, w);
-            if (d->dlogits.data) ampi_xent_gradients(j, row, &r, x);
-        }
+        else if (d->each)
+            ampi_xent_each_row(j, row, label, x, w);
+        else if (!few)
+            ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
+}
+/* What all rows count. */
+static double ampi_xent_counted(const ampi_xent_work *j, float *x) {
+    const amp_xent_job *d = j->d;
+    ampi_sum sum = ampi_sum_begin(j->c->work);
+    size_t r, n, i;
+    if (d->sum) return 0.0;
+    for (r = 0; r < d->all; r += n) {
+        n = ampi_least(AMP_PART, d->all - r);
+        for (i = 0; i < n; i++)
+            x[i] = amp_xent_row_weight(d, amp_xent_label(d, r + i));
+        ampi_sum_part(&sum, (j->c->k->sum)(x, n));
+    }
+    return ampi_sum_end_of(&sum);
 }
 static amp_status ampi_cpu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_xent_work j = AMP_ZERO;
-    size_t counted = 0, r, n;
+    float x[AMP_PART];
+    double counted;
+    size_t r, n;
     j.c = ampi_cpu_of(ctx);
     j.d = d;
     j.per_task = d->classes < 8192 ? 8192 / d->classes : 1;
-    for (r = 0; r < d->rows && !d->softmax; r++)
-        counted += d->labels[r] >= 0;
+    counted = ampi_xent_counted(&j, x);
     j.factor = amp_xent_factor(d, counted);
     ampi_parallel(j.c, (d->rows - 1) / j.per_task + 1, d->rows * d->classes * 8, ampi_xent_task, &j);
-    if (d->loss) { /* rows that are left out hold 0 */
+    if (d->loss && d->first + d->rows == d->all) { /* rows that are left out hold 0 */
         ampi_sum sum = ampi_sum_begin(j.c->work);
-        for (r = 0; r < d->rows; r += n) {
-            n = ampi_least(AMP_PART, d->rows - r);
-            ampi_sum_part(&sum, j.c->k->sum(d->row_loss + r, n));
+        for (r = 0; r < d->all; r += n) {
+            n = ampi_least(AMP_PART, d->all - r);
+            ampi_sum_part(&sum, (j.c->k->sum)(d->row_loss + r, n));
         }
         *d->loss = amp_narrow(amp_dmul(ampi_sum_end_of(&sum), amp_xent_weight(d, counted)));
     }
@@ -156,8 +284,8 @@ static void ampi_dropout_task(void *arg, size_t task, ampi_workspace *w) {
         if (threshold >> 32) {
             memset(x, 0, n * sizeof *x); /* p = 1 */
         } else {
-            const uint32_t *words = j->k->random(buf, n, d->rng.seed, d->rng.stream, at);
-            j->k->drop(x, words, n, (uint32_t)threshold, factor);
+            const uint32_t *words = (j->k->random)(buf, n, d->rng.seed, d->rng.stream, at);
+            (j->k->drop)(x, words, n, (uint32_t)threshold, factor);
         }
         j->k->narrow[d->y.dtype](ampi_at(d->y, i), x, n);
     }

@@ -46,12 +46,12 @@ static double ampi_part_squares(const ampi_kernels *k, amp_array g, size_t count
         g = amp_arr(own, AMP_F32);
         from = (const char *)own;
     }
-    sum = k->squares(from, g.dtype, count, inv);
+    sum = (k->squares)(from, g.dtype, count, inv);
     by = amp_squares_by(sum);
     if (ampi_bits(by) == 0x3f800000u) return amp_widen(sum);
     if (ampi_all_zero(from, count * amp_dtype_size(g.dtype))) return 0.0;
-    (void)k->scale(own, ampi_floats(k, g, 0, count, own), count, inv);
-    return amp_squares_sum(k->squares((const char *)own, AMP_F32, count, by), by);
+    (void)(k->scale)(own, ampi_floats(k, g, 0, count, own), count, inv);
+    return amp_squares_sum((k->squares)((const char *)own, AMP_F32, count, by), by);
 }
 static double ampi_chunk_squares(const ampi_kernels *k, ampi_workspace *w, amp_array g, size_t count, float inv) {
     size_t i, parts = 0;
@@ -80,7 +80,7 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
         n = ampi_least(AMPI_BLOCK, count - i);
         u = ampi_floats(k, g, i, n, own);
         if (ampi_bits(j->inv) != 0x3f800000u) {
-            (void)k->scale(own, u, n, j->inv);
+            (void)(k->scale)(own, u, n, j->inv);
             u = own;
         }
         if (bad) ampi_count_faults(&out->faults, g, i, u, n);
@@ -187,7 +187,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
         b->k->narrow[p->model_dtype](to, w, b->n);
-    if (!b->k->is_bad(to, b->n * 2, p->model_dtype)) return 0;
+    if (!(b->k->is_bad)(to, b->n * 2, p->model_dtype)) return 0;
     for (e = 0; e < b->n; e++)
         overflow |= amp_copy_overflow(ampi_load_pattern(to, p->model_dtype, e), w[e], p->model_dtype);
     return overflow;
@@ -215,12 +215,11 @@ static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const char *model = (const char *)b->p->model + 2 * b->i;
     const char *low = (const char *)b->p->low;
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    b->k->count_unchanged(t, model, low, b->n);
+    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -307,9 +306,9 @@ static void ampi_cpu_apply_task(void *arg, size_t task, ampi_workspace *ws) {
         if (tally) ampi_tally_before(tally, &b);
         w = ampi_load_weights(&b, own);
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
-        (void)b.k->scale(w, w, b.n, c.decay); /* = amp_apply_one */
-        b.k->axpy(w, job->u + b.i, b.n, amp_negative(c.lr));
-        if (tally) b.k->count_sizes(tally, w, job->u + b.i, b.n, c.lr);
+        (void)(b.k->scale)(w, w, b.n, c.decay); /* = amp_apply_one */
+        (b.k->axpy)(w, job->u + b.i, b.n, amp_negative(c.lr));
+        if (tally) (b.k->count_sizes)(tally, w, job->u + b.i, b.n, c.lr);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }
@@ -338,7 +337,7 @@ static void ampi_cpu_add_task(void *arg, size_t task, ampi_workspace *w) {
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->axpy(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
+        (j->c->k->axpy)(p->accum + i, ampi_floats(j->c->k, g, i, n, u), n, job->record->inv_scale);
     }
 }
 static amp_status ampi_cpu_add(amp_ctx *ctx, const amp_add_job *job) {
@@ -361,7 +360,7 @@ static void ampi_cpu_clip_task(void *arg, size_t task, ampi_workspace *w) {
     c = amp_coef_of_clip(job);
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->c->k->prepare(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
+        (j->c->k->prepare)(u, ampi_floats(j->c->k, g, i, n, u), n, &c);
         j->c->k->narrow[g.dtype](ampi_at(g, i), u, n);
     }
 }

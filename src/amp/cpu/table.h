@@ -64,7 +64,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) d->logger.fn(AMP_LOG_ERROR, st, full, d->logger.user);
+    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
     return st;
 }
 
@@ -102,6 +102,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -134,6 +135,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
@@ -143,6 +145,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#pragma pack(pop)
 #endif /* AMP_IMPLEMENTATION_ONCE */
 #endif /* AMP_IMPLEMENTATION */
 

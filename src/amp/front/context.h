@@ -46,7 +46,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -61,17 +62,20 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        ctx->b->release(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
-    ctx->b->destroy(ctx);
+    (ctx->b->destroy)(ctx);
     host = ctx->host;
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -98,10 +102,10 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
     if (blocks) ctx->blocks = blocks;
     AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    AMPI_TRY(ctx->b->alloc(ctx, &p, bytes));
+    AMPI_TRY((ctx->b->alloc)(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
-        ctx->b->release(ctx, p, bytes);
+        (ctx->b->release)(ctx, p, bytes);
         return st;
     }
     if (row == ctx->n_rows) {
@@ -128,7 +132,7 @@ static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
-            ctx->b->release(ctx, ptr, ctx->blocks[i].bytes);
+            (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
             ctx->rows[0].bytes -= ctx->blocks[i].bytes;
             ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
             memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
@@ -153,8 +157,8 @@ AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, c
 static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->copy(ctx, dst, src, bytes);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->copy)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy, (ctx, dst, src, bytes));
@@ -162,7 +166,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
-    return ctx->b->copy_async(ctx, dst, src, bytes);
+    return (ctx->b->copy_async)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     AMPI_VERB(ctx, copy_async, (ctx, dst, src, bytes));
@@ -170,12 +174,12 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
-    return ctx->b->zero(ctx, dst, bytes);
+    return (ctx->b->zero)(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
 static amp_status ampi_do_sync(amp_ctx *ctx) {
-    AMPI_TRY(ctx->b->may_wait(ctx));
-    return ctx->b->sync(ctx);
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    return (ctx->b->sync)(ctx);
 }
 AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 

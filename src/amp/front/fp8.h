@@ -37,8 +37,8 @@ static amp_status ampi_fp8_fill(amp_fp8 *f) {
     AMPI_MEMORY(s);
     for (i = 0; i < f->desc.tensors; i++)
         s[i].scale = s[i].inverse = 1.0f;
-    st = ctx->b->zero(ctx, f->states, f->words * 4);
-    if (st == AMP_OK) st = ctx->b->copy(ctx, f->states, s, bytes);
+    st = (ctx->b->zero)(ctx, f->states, f->words * 4);
+    if (st == AMP_OK) st = (ctx->b->copy)(ctx, f->states, s, bytes);
     ampi_host_drop(ctx, s, bytes);
     return ampi_settle(ctx, st);
 }
@@ -65,7 +65,7 @@ static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, s
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
     AMPI_TRY(ampi_fp8_rule(ctx, &d));
     AMPI_HAS(quantize);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     f = (amp_fp8 *)ampi_host_new(ctx, sizeof *f);
     AMPI_MEMORY(f);
     f->ctx = ctx;
@@ -92,7 +92,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -173,7 +173,7 @@ static amp_status ampi_do_quantize(
     j.cols = cols;
     j.keep = keep != 0;
     AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
-    return n ? ctx->b->quantize(ctx, &j) : AMP_OK;
+    return n ? (ctx->b->quantize)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {

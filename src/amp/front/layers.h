@@ -5,10 +5,10 @@
 typedef struct ampi_factor {
     amp_array array;
     const float *scale;  /* of its FP8 elements, or NULL */
-    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix */
+    uint32_t transposed; /* 1: the array is the transpose of the layer's matrix, which is [out, in] for w */
 } ampi_factor;
-static ampi_factor ampi_plain_factor(amp_array array) {
-    ampi_factor f = {array, NULL, 0};
+static ampi_factor ampi_plain_factor(amp_array array, uint32_t transposed) {
+    ampi_factor f = {array, NULL, transposed};
     return f;
 }
 
@@ -58,6 +58,7 @@ static amp_status ampi_check_linear(amp_ctx *ctx, const amp_linear_desc *l, cons
     AMPI_CHECK(l->in && l->out, "%s is 0", l->in ? "out" : "in");
     memset(out, 0, sizeof *out);
     out->l = *l;
+    out->l.w_in_out = l->w_in_out != 0;
     out->goal = goal;
     out->nx = ampi_span(1, 0, l->rows, l->in, l->in);
     out->nw = ampi_span(1, 0, l->out, l->in, l->in);
@@ -166,32 +167,39 @@ static amp_quantize_job ampi_fp8_cast(
     j.cols = cols;
     return j;
 }
+/* That of w: from the order in which it is stored to the one in which products read it. */
+static amp_quantize_job ampi_fp8_cast_w(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    const size_t rows = l->w_in_out ? l->in : l->out;
+    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, rows, l->in + l->out - rows);
+    if (l->w_in_out == layer->w.transposed)
+        w.dst = layer->w.array;
+    else
+        w.dst_t = layer->w.array;
+    return w;
+}
 static amp_status ampi_fp8_forward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     if (!layer->ny) return AMP_OK;
     x.dst = layer->x.array;
-    w.dst = layer->w.array;
     x.keep = w.keep = l->fp8_keep != 0;
-    AMPI_TRY(ctx->b->quantize(ctx, &x));
-    return ctx->b->quantize(ctx, &w);
+    AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    return (ctx->b->quantize)(ctx, &w);
 }
 /* For dw = dy^T x both transposed; for dx = dy w the weights. */
 static amp_status ampi_fp8_backward(amp_ctx *ctx, const ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
-    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in);
-    amp_quantize_job w = ampi_fp8_cast(l, 1, l->w, l->out, l->in);
+    amp_quantize_job x = ampi_fp8_cast(l, 0, l->x, l->rows, l->in), w = ampi_fp8_cast_w(layer);
     amp_quantize_job dy = ampi_fp8_cast(l, 2, l->dy, l->rows, l->out);
     if (!layer->ny || !(l->dw.data || l->dx.data)) return AMP_OK;
     x.dst_t = layer->x.array;
-    w.dst_t = layer->w.array;
     x.keep = w.keep = 1;
     if (l->dx.data) dy.dst = layer->dy.array;
     if (l->dw.data) dy.dst_t = layer->dy_by_rows.array;
-    if (l->dw.data) AMPI_TRY(ctx->b->quantize(ctx, &x));
-    if (l->dx.data) AMPI_TRY(ctx->b->quantize(ctx, &w));
-    return ctx->b->quantize(ctx, &dy);
+    if (l->dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    if (l->dx.data) AMPI_TRY((ctx->b->quantize)(ctx, &w));
+    return (ctx->b->quantize)(ctx, &dy);
 }
 
 /* The dtype of an automatic y, whose product reads its operands in `used`. */
@@ -201,6 +209,12 @@ static amp_dtype ampi_linear_output(const amp_ctx *ctx, const ampi_layer *layer,
     return c == AMP_CLASS_F32_OUT ? AMP_F32 : used;
 }
 
+/* Does the scope cast what backward, which may run outside of it, would read as it is? */
+static int ampi_scope_casts(const ampi_layer *layer) {
+    const amp_linear_desc *l = &layer->l;
+    if (l->pin != AMP_AUTO) return 0;
+    return ampi_needs_cast(l->x, layer->nx, layer->want) || ampi_needs_cast(l->w, layer->nw, layer->want);
+}
 /* Forward's dtypes, from the layer before, the scope and pin. */
 static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_precision *made) {
     amp_linear_desc *l = &layer->l;
@@ -216,7 +230,13 @@ static amp_status ampi_forward_dtypes(amp_ctx *ctx, ampi_layer *layer, amp_preci
     }
     if (l->aux.data && l->aux.dtype == AMP_AUTO) l->aux.dtype = l->y.dtype;
     made->y = l->y.dtype;
-    if (!ampi_wants_fp8(ctx, l, c)) return AMP_OK;
+    if (!ampi_wants_fp8(ctx, l, c)) {
+        AMPI_CHECK(l->record || !(l->dx.data || l->dw.data) || !ampi_scope_casts(layer),
+            "the scope has x and w read as %s, but record is NULL, so backward, for dx or dw, would read them as they "
+            "are: point .record to an amp_precision beside the layer",
+            amp_dtype_name(layer->want));
+        return AMP_OK;
+    }
     AMPI_TRY(ampi_check_fp8(ctx, l));
     made->used = l->fp8->desc.forward;
     return ampi_fp8_factors(ctx, layer, 0);
@@ -235,9 +255,10 @@ static void ampi_put_factors(amp_gemm_desc *g, ampi_factor a, uint32_t trans_a, 
 static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = layer->w = ampi_plain_factor(l->x);
-    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_FORWARD, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_FORWARD, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
@@ -363,12 +384,12 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
 static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     const amp_linear_desc *l = &layer->l;
     if (layer->fp8) return AMP_OK;
-    layer->x = ampi_plain_factor(l->x);
-    layer->w = ampi_plain_factor(l->w);
-    layer->dy = ampi_plain_factor(l->dy);
+    layer->x = ampi_plain_factor(l->x, 0);
+    layer->w = ampi_plain_factor(l->w, l->w_in_out);
+    layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_BACKWARD, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_BACKWARD, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
@@ -393,33 +414,37 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
-        return ctx->b->zero(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
+        return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
     j.saved = ampi_saved(l);
     j.rows = l->rows;
-    j.cols = l->out;
+    j.cols = j.ld = l->out;
+    j.step = 1;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ctx->b->bias_grad(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
     if (!cast) return AMP_OK;
-    AMPI_TRY(ctx->b->cast(ctx, layer->dy.array, l->dy, layer->ny, &c));
+    AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
     if (!dbias.data) return AMP_OK;
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
-/* dW[out,in] = dY^T[out,rows] X[rows,in] */
+/* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
 static amp_status ampi_weight_gradient(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
     const amp_linear_desc *l = &layer->l;
     amp_gemm_desc g = AMP_ZERO;
-    ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
-    g.m = l->out;
-    g.n = l->in;
+    if (l->w_in_out)
+        ampi_put_factors(&g, layer->x, 1, layer->dy_by_rows, 0);
+    else
+        ampi_put_factors(&g, layer->dy_by_rows, 1, layer->x, 0);
+    g.m = l->w_in_out ? l->in : l->out;
+    g.n = l->w_in_out ? l->out : l->in;
     g.k = l->rows;
     g.d = l->dw;
     g.beta = amp_opt(l->accumulate ? 1.0f : 0.0f);
@@ -448,10 +473,11 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
-    j.cols = l->in;
+    j.cols = j.ld = l->in;
+    j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -529,3 +555,61 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 
+/* ---- sums of columns and activations, apart from products.   tests: tests/test_layers.c ---- */
+
+static amp_status ampi_do_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    amp_bias_grad_job j = AMP_ZERO;
+    size_t span;
+    if (!ld) ld = cols;
+    AMPI_CHECK(ld >= cols, "ld is %llu, less than the %llu columns of a row", AMPI_ULL(ld), AMPI_ULL(cols));
+    span = ampi_span(1, 0, rows ? rows : 1, ld, cols);
+    AMPI_CHECK(span != (size_t)-1, "rows %llu, cols %llu or ld is too large", AMPI_ULL(rows), AMPI_ULL(cols));
+    if (!rows) span = 0;
+    AMPI_TRY(ampi_check_array(ctx, "dst", dst, cols, 1));
+    AMPI_TRY(ampi_check_array(ctx, "src", src, span, 1));
+    AMPI_CHECK(!dst.data || !src.data ||
+            !ampi_overlap(dst.data, cols * amp_dtype_size(dst.dtype), src.data, span * amp_dtype_size(src.dtype)),
+        "dst overlaps src");
+    AMPI_HAS(bias_grad);
+    if (!cols || (!rows && accumulate)) return AMP_OK;
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    j.dy = src;
+    j.dbias = dst;
+    j.rows = rows;
+    j.cols = cols;
+    j.ld = ld;
+    j.step = 1;
+    j.accumulate = accumulate != 0;
+    return (ctx->b->bias_grad)(ctx, &j);
+}
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    AMPI_VERB(ctx, column_sums, (ctx, dst, src, rows, cols, ld, accumulate));
+}
+
+/* Forward writes y from x, backward dx from dy and what its act reads. */
+static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d) {
+    amp_activation_job j = AMP_ZERO;
+    const int back = d && d->dx.data, aux = d && ampi_act_reads_aux(d->act);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK(d->act != AMP_ACT_NONE && AMPI_BELOW(d->act, AMP_ACT_COUNT), "desc.act is %d", (int)d->act);
+    AMPI_CHECK(back || !d->dy.data, "desc.dx.data is NULL, but desc.dy is given");
+    j.act = d->act;
+    j.count = d->count;
+    j.in = back ? d->dy : d->x;
+    j.out = back ? d->dx : d->y;
+    if (j.out.dtype == AMP_AUTO) j.out.dtype = j.in.dtype;
+    if (back) {
+        j.saved = aux ? d->x : d->y;
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, "desc.dy", j.in, j.count));
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, aux ? "desc.x" : "desc.y", j.saved, j.count));
+    } else {
+        AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
+    }
+    AMPI_HAS(activation);
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
+}
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
+    AMPI_VERB(ctx, activation, (ctx, desc));
+}

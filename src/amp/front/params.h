@@ -3,9 +3,11 @@
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;  /* our copy; d.name is not used after amp_params_add */
-    float *init; /* our copy of d.init, until commit */
-    int unused;  /* 1: amp_params_use has left it out */
+    char *name;           /* our copy; d.name is not used after amp_params_add */
+    float *init;          /* our copy of d.init, until commit */
+    int unused;           /* 1: amp_params_use has left it out */
+    uint32_t hash;        /* of the name */
+    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
 } ampi_param;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
@@ -57,6 +59,7 @@ struct amp_params {
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+static void ampi_iteration_ended(amp_ctx *ctx);                      /* casts of arrays that no set owns, too */
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -74,7 +77,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
-    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+    return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
@@ -102,7 +105,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
-    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
@@ -138,12 +141,33 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
+    uint32_t h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+static void ampi_param_link(amp_params *p, size_t i) {
+    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
+    p->params[i].next = *first;
+    *first = (uint32_t)i + 1;
+}
+static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
     size_t i;
-    if (!p) return 0;
-    for (i = 0; name && i < p->n; i++)
-        if (strcmp(p->params[i].name, name) == 0) return i;
+    for (i = 0; i < p->n; i++)
+        p->params[i].first = 0;
+    for (i = 0; i < p->n; i++)
+        ampi_param_link(p, i);
+}
+static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
+    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
+    for (; i; i = p->params[i - 1].next)
+        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
     return p->n;
+}
+AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
+    return p && name ? ampi_param_find(p, name, ampi_name_hash(name)) : amp_params_count(p);
 }
 
 /* count, rows and cols from what is given of them */
@@ -174,7 +198,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
         amp_dtype_name(d->model.dtype), amp_dtype_name(model));
     AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
-    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
+    AMPI_CHECK(ampi_is_dtype(d->grad.dtype), "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
         AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
             "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
@@ -210,11 +234,22 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* copies of what the caller may change from now on, and a place in the list */
+/* a place in the list */
+static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
+    size_t cap = p->cap;
+    ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
+    if (!list) return AMP_ERR_NO_MEMORY;
+    p->params = list;
+    if (p->cap != cap) ampi_params_link(p);
+    q->first = list[p->n].first;
+    list[p->n] = *q;
+    ampi_param_link(p, p->n++);
+    return AMP_OK;
+}
+/* copies of what the caller may change from now on */
 static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
-    ampi_param *list;
     q->name = (char *)ampi_host_alloc(host, len);
     if (!q->name) return AMP_ERR_NO_MEMORY;
     memcpy(q->name, name, len);
@@ -223,10 +258,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    list = (ampi_param *)ampi_grow(host, p->params, p->n, &p->cap, sizeof *list);
-    if (!list) return AMP_ERR_NO_MEMORY;
-    p->params = list;
-    return AMP_OK;
+    return ampi_param_append(p, q);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -241,7 +273,8 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    AMPI_CHECK(amp_params_find(p, name) >= p->n, "desc.name \"%s\" is taken", name);
+    q.hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
@@ -251,7 +284,6 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
-    p->params[p->n++] = q;
     return AMP_OK;
 }
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc) { AMPI_VERB_OF(p, params_add, (p, desc)); }
@@ -267,7 +299,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         (void)ampi_do_free(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
-    if (p->ctx->b->mirror_destroy) p->ctx->b->mirror_destroy(p->ctx, p->mirror);
+    if (p->ctx->b->mirror_destroy) (p->ctx->b->mirror_destroy)(p->ctx, p->mirror);
     p->mirror = NULL;
     ampi_host_drop(p->ctx, p->entries, p->n * sizeof *p->entries);
     p->entries = NULL;
@@ -285,7 +317,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -403,16 +435,16 @@ static amp_status ampi_block_write(
         b->model[i] = (uint16_t)both;
         b->low[i] = (uint16_t)(both >> 16);
     }
-    AMPI_TRY(ctx->b->copy(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
-    return e->low ? ctx->b->copy(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+    AMPI_TRY((ctx->b->copy)(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
+    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
 }
 
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
     amp_param_entry host = *e; /* its arrays in host memory */
     size_t i;
-    AMPI_TRY(ctx->b->copy(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
-    if (e->low) AMPI_TRY(ctx->b->copy(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    AMPI_TRY((ctx->b->copy)(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
     for (i = 0; i < n; i++)
@@ -424,8 +456,8 @@ static amp_status ampi_block_read(
 static amp_status ampi_move_staged(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, float *dst, const float *src) {
     size_t from, n, count = (size_t)e->count;
-    if (e->master && src) return ctx->b->copy(ctx, e->master, src, 4 * count);
-    if (e->master) return ctx->b->copy(ctx, dst, e->master, 4 * count);
+    if (e->master && src) return (ctx->b->copy)(ctx, e->master, src, 4 * count);
+    if (e->master) return (ctx->b->copy)(ctx, dst, e->master, 4 * count);
     for (from = 0; from < count; from += n) {
         n = count - from < b->weights ? count - from : b->weights;
         if (src)
@@ -446,7 +478,7 @@ static amp_status ampi_move_weights(amp_ctx *ctx, const amp_param_entry *e, floa
 
 static amp_status ampi_cast_entry(amp_ctx *ctx, amp_array dst, amp_array src) { /* to nearest */
     amp_cast_desc c = AMP_ZERO;
-    return ctx->b->cast(ctx, dst, src, src.count, &c);
+    return (ctx->b->cast)(ctx, dst, src, src.count, &c);
 }
 static amp_status ampi_renew_model(amp_ctx *ctx, const amp_param_entry *e) { /* where masters give it */
     return e->master && e->model ? ampi_cast_entry(ctx, ampi_entry_model(e), ampi_entry_master(e)) : AMP_OK;
@@ -491,7 +523,7 @@ static amp_status ampi_commit_arenas(amp_params *p) {
         l.base[k] = (char *)p->arena[k];
     }
     for (k = 0; k < AMPI_ARENAS; k++)
-        if (p->arena[k]) AMPI_TRY(ctx->b->zero(ctx, p->arena[k], (size_t)l.bytes[k]));
+        if (p->arena[k]) AMPI_TRY((ctx->b->zero)(ctx, p->arena[k], (size_t)l.bytes[k]));
     ampi_place_set(&l, p);
     return AMP_OK;
 }
@@ -518,7 +550,7 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     amp_status st;
     AMPI_MEMORY(chunks);
     (void)ampi_chunks_in_use(p, used, chunks, elements);
-    st = ctx->b->copy(ctx, p->table.chunks, chunks, n * sizeof *chunks);
+    st = (ctx->b->copy)(ctx, p->table.chunks, chunks, n * sizeof *chunks);
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
@@ -526,7 +558,7 @@ static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return p->ctx->b->copy(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -562,15 +594,54 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
-    if (ctx->b->mirror_create) AMPI_TRY(ctx->b->mirror_create(ctx, &p->mirror));
+    if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
     AMPI_TRY(ampi_commit_tables(p));
     AMPI_TRY(ampi_commit_weights(p));
-    return ampi_settle(ctx, ctx->b->sync(ctx));
+    return ampi_settle(ctx, (ctx->b->sync)(ctx));
 }
 
 static amp_status ampi_do_params_commit(amp_params *p) {
@@ -637,7 +708,7 @@ static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, 
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
     AMPI_CHECK(host, "the host array is NULL");
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     amp_ctx *ctx = p->ctx;
@@ -677,7 +748,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        if (e->low) AMPI_TRY(ctx->b->zero(ctx, e->low, (size_t)e->count * 2u));
+        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * 2u));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
@@ -726,15 +797,15 @@ static amp_status ampi_do_params_zero_grad(amp_params *p) {
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     for (i = 0; i < p->n; i++)
-        AMPI_TRY(ctx->b->zero(
+        AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
     return AMP_OK;
 }
 AMP_API amp_status amp_params_zero_grad(amp_params *p) { AMPI_VERB_OF(p, params_zero_grad, (p)); }
 
 static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_step_record *r) {
-    if (!ctx->b->set_record) return ctx->b->copy(ctx, p->record, r, sizeof *r);
-    return ctx->b->set_record(ctx, p->record, p->mirror, r);
+    if (!ctx->b->set_record) return (ctx->b->copy)(ctx, p->record, r, sizeof *r);
+    return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
@@ -746,7 +817,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     n = ampi_chunks_in_use(p, used, NULL, &elements);
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -760,7 +831,7 @@ static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_step_record r = AMP_ZERO;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }

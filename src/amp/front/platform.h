@@ -2,6 +2,8 @@
 #if defined(AMP_IMPLEMENTATION) && defined(AMP_H) && !defined(AMPI_PASS)
 #ifndef AMP_IMPLEMENTATION_ONCE
 #define AMP_IMPLEMENTATION_ONCE
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -16,6 +18,7 @@
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,12 +36,15 @@ extern "C++" {
 #endif
 #ifndef AMP_NO_THREADS
 #  include <pthread.h>
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    include <signal.h>
+#    include <sys/select.h> /* sigset_t, whatever the program has asked of the headers */
+#  endif
 #endif
 #if !defined(_WIN32)
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -67,23 +73,28 @@ extern "C++" {
 } /* extern "C++" */
 extern "C" {
 #endif
-#if defined(__APPLE__) && !defined(__cplusplus)
-extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
-extern int(vsnprintf)(char *, size_t, const char *, va_list);
+#if defined(__cplusplus) && defined(__THROW)
+#  define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
+#else
+#  define AMPI_NO_THROW
 #endif
+/* As POSIX declares them: the system's headers hide them under -std=c99; some are macros, too, on macOS. */
 #if !defined(AMP_NO_STDIO) && !defined(_WIN32)
-#  if defined(__cplusplus) && defined(__THROW)
-#    define AMPI_NO_THROW __THROW /* glibc's, of the same declarations */
-#  else
-#    define AMPI_NO_THROW
-#  endif
-extern int fsync(int); /* as POSIX declares them: the system's headers hide them under -std=c99 */
+extern int fsync(int);
 extern int fileno(FILE *) AMPI_NO_THROW;
 extern FILE *fdopen(int, const char *) AMPI_NO_THROW;
 extern int fchmod(int, mode_t) AMPI_NO_THROW;
 extern ssize_t readlink(const char *, char *, size_t) AMPI_NO_THROW;
 #endif
-
+#if !defined(AMP_NO_THREADS) && !defined(_WIN32) && !defined(__wasi__)
+extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
+extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
+extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
+#endif
+#if defined(__APPLE__) && !defined(__cplusplus)
+extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
+extern int(vsnprintf)(char *, size_t, const char *, va_list);
+#endif
 /* The front goes over no elements: what -O2 adds to -O1 would only take time here, a fifth of what compiling the whole
    implementation takes. Up to >>cpu. */
 #if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(__clang__) && \

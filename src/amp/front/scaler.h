@@ -78,11 +78,11 @@ static amp_status ampi_do_scaler_create(
     }
     AMPI_HAS(next_scale);
     AMPI_HAS(finite);
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
     st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
-    if (st == AMP_OK) st = ampi_settle(ctx, ctx->b->copy(ctx, mem, &state, sizeof state));
+    if (st == AMP_OK) st = ampi_settle(ctx, (ctx->b->copy)(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
         (void)ampi_do_free(ctx, mem);
         ampi_host_drop(ctx, s, sizeof *s);
@@ -111,7 +111,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -121,7 +121,7 @@ static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s 
     return ampi_do_copy(s->ctx, out, s->state, sizeof *out);
 }
 static amp_status ampi_scaler_write(amp_scaler *s, const amp_scaler_state *in) {
-    return s->ctx->b->copy(s->ctx, s->state, in, sizeof *in);
+    return (s->ctx->b->copy)(s->ctx, s->state, in, sizeof *in);
 }
 
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s) { return s ? &s->state->scale : NULL; }
@@ -299,9 +299,9 @@ static amp_status ampi_do_unscale(
     AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
-    if (report) AMPI_TRY(ctx->b->may_wait(ctx));
+    if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
-        AMPI_TRY(ctx->b->finite(ctx, dst, grads, n, s->state, report ? &r : NULL));
+        AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));
         s->checked = 1;
     } else
         for (i = 0; dst && i < n; i++) {
@@ -322,8 +322,9 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     if (!ampi_is_on(s)) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
-    AMPI_TRY(ctx->b->next_scale(ctx, s->state));
+    AMPI_TRY((ctx->b->next_scale)(ctx, s->state));
     ampi_next_iteration(s);
+    ampi_iteration_ended(ctx);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {

@@ -117,7 +117,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
     s.n_fixed = 8;
     s.n_fields = 24;
     ampi_put_fields(s.fields, p->n, (uint64_t)p->desc.moments, 0, 0); /* then steps and skipped */
-    AMPI_TRY(visit(f, &s));
+    AMPI_TRY((visit)(f, &s));
     s.kind = AMPI_SECTION_ARRAY;
     for (i = 0; i < p->n; i++)
         for (which = 0; which < AMPI_SAVED; which++) {
@@ -133,7 +133,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
             memcpy(s.fields + 24, p->params[i].name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
-            AMPI_TRY(visit(f, &s));
+            AMPI_TRY((visit)(f, &s));
         }
     return AMP_OK;
 }
@@ -161,7 +161,7 @@ static amp_status ampi_walk_fp8(ampi_file *f, const amp_state_desc *st, ampi_vis
         s.elements.ptr = p->states;
         s.elements.count = p->words;
         s.elements.size = 4;
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     return AMP_OK;
 }
@@ -176,7 +176,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     for (i = 0; i < st->n_scalers; i++) {
         s.index = i;
         s.scaler = st->scalers[i];
-        AMPI_TRY(visit(f, &s));
+        AMPI_TRY((visit)(f, &s));
     }
     AMPI_TRY(ampi_walk_fp8(f, st, visit));
     if (st->user_bytes == 0) return AMP_OK;
@@ -186,7 +186,7 @@ static amp_status ampi_walk(ampi_file *f, const amp_state_desc *st, ampi_visit *
     s.elements.count = st->user_bytes;
     s.elements.size = 1;
     s.elements.host = 1;
-    return visit(f, &s);
+    return (visit)(f, &s);
 }
 
 static uint64_t ampi_section_tag(const ampi_section *s) {
@@ -217,7 +217,7 @@ static amp_status ampi_values_save(ampi_file *f, ampi_section *s) {
     amp_scaler_state t;
     amp_step_record r;
     if (s->kind == AMPI_SECTION_SET) {
-        AMPI_TRY(f->ctx->b->copy(f->ctx, &r, s->p->record, sizeof r));
+        AMPI_TRY((f->ctx->b->copy)(f->ctx, &r, s->p->record, sizeof r));
         ampi_put(s->fields + 8, r.steps, 8);
         ampi_put(s->fields + 16, r.skipped, 8);
     }
@@ -244,7 +244,7 @@ static int ampi_is_sealed(ampi_file *f) {
     return held == 8 && ampi_word(b) == ampi_xxh_end(&h);
 }
 #  if defined(__GNUC__) || defined(__clang__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((__format__(__printf__, 2, 3)))
 #  endif
 static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     amp_ctx *ctx = f->ctx;
@@ -321,7 +321,7 @@ static amp_status ampi_visit_write(ampi_file *f, ampi_section *s) {
         if (a->host)
             memcpy(f->buffer, from, n);
         else
-            AMPI_TRY(f->ctx->b->copy(f->ctx, f->buffer, from, n));
+            AMPI_TRY((f->ctx->b->copy)(f->ctx, f->buffer, from, n));
         ampi_little_endian(f->buffer, n / a->size, a->size);
         AMPI_TRY(ampi_emit(f, f->buffer, n));
     }
@@ -455,7 +455,7 @@ static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
     memcpy(s->fields, at + 1, s->n_fields);
     at += 1 + s->n_fields;
     if (a->host) memcpy(a->ptr, at, bytes);
-    if (!a->host && bytes) AMPI_TRY(f->ctx->b->copy(f->ctx, a->ptr, at, bytes));
+    if (!a->host && bytes) AMPI_TRY((f->ctx->b->copy)(f->ctx, a->ptr, at, bytes));
     return ampi_values_apply(f, s);
 }
 
@@ -513,7 +513,7 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
     for (i = 0; i < st->n_fp8; i++)
         AMPI_CHECK(st->fp8[i] && st->fp8[i]->ctx == ctx, "state.fp8[%llu] is NULL, or belongs to a different context",
             AMPI_ULL(i));
-    return ctx->b->may_wait(ctx);
+    return (ctx->b->may_wait)(ctx);
 }
 
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {

@@ -190,11 +190,11 @@ static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step
 }
 static amp_status ampi_run_inspection(
     amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
-    if (!job->summed) return ctx->b->conclude(ctx, job);
-    if (!d->reduce_totals_fn) return ctx->b->inspect(ctx, job);
-    AMPI_TRY(ctx->b->sum_gradients(ctx, &job->sum));
+    if (!job->summed) return (ctx->b->conclude)(ctx, job);
+    if (!d->reduce_totals_fn) return (ctx->b->inspect)(ctx, job);
+    AMPI_TRY((ctx->b->sum_gradients)(ctx, &job->sum));
     AMPI_TRY(ampi_reduce_totals(ctx, job->sum.table.totals, d, call));
-    return ctx->b->conclude(ctx, job);
+    return (ctx->b->conclude)(ctx, job);
 }
 static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_step_args *a, ampi_takes takes) {
     const ampi_optimizer optimizer = ampi_optimizer_of(a->d->optimizer);
@@ -209,14 +209,14 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.accum = takes == AMPI_SUMS;
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
-    return ctx->b->update(ctx, &job);
+    return (ctx->b->update)(ctx, &job);
 }
 /* The counts of a step begin at 0, also if it is skipped; those of one that does not count stay. */
 static amp_status ampi_begin_counts(amp_ctx *ctx, amp_params *p, const amp_step_desc *d) {
     p->count = d->count_lost;
     if (!p->count) return AMP_OK;
     p->drawn = d->stochastic != 0;
-    return ctx->b->zero(ctx, p->table.counts, p->n * sizeof *p->table.counts);
+    return (ctx->b->zero)(ctx, p->table.counts, p->n * sizeof *p->table.counts);
 }
 
 static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d, ampi_step_call *call) {
@@ -292,7 +292,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     job.with_rates = with_rates != 0;
     job.accum = rule->takes == AMPI_SUMS;
     job.count = p->count;
-    AMPI_TRY(ctx->b->apply(ctx, &job));
+    AMPI_TRY((ctx->b->apply)(ctx, &job));
     ampi_weights_changed(ctx, p);
     return AMP_OK;
 }
@@ -311,10 +311,10 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_ACCUMULATE);
     job.keep_going = keep_going != 0;
-    AMPI_TRY(job.summed ? ctx->b->inspect(ctx, &job) : ctx->b->conclude(ctx, &job));
+    AMPI_TRY(job.summed ? (ctx->b->inspect)(ctx, &job) : (ctx->b->conclude)(ctx, &job));
     add.table = p->table;
     add.record = p->record;
-    AMPI_TRY(ctx->b->add(ctx, &add));
+    AMPI_TRY((ctx->b->add)(ctx, &add));
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s)) s->checked = 1;
     return AMP_OK;
@@ -348,7 +348,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
-    AMPI_TRY(ctx->b->inspect(ctx, &job));
+    AMPI_TRY((ctx->b->inspect)(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
     s->checked = 1;
     return AMP_OK;
@@ -361,16 +361,16 @@ AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p) {
 static amp_status ampi_probe(amp_ctx *ctx, amp_params *p, const amp_scaler *s, float max_norm) {
     amp_inspect_job job = ampi_inspect_of(p, s, ampi_rule_of(p, s, AMPI_DO_MEASURE)->takes, AMP_FOR_NORM);
     job.clip_norm = max_norm;
-    return ctx->b->inspect(ctx, &job);
+    return (ctx->b->inspect)(ctx, &job);
 }
 static amp_status ampi_do_grad_norm(amp_params *p, amp_scaler *s, double *norm) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_CHECK(norm, "norm is NULL");
-    AMPI_TRY(ctx->b->may_wait(ctx));
+    AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY(ampi_probe(ctx, p, s, 0.0f));
-    AMPI_TRY(ctx->b->copy(ctx, &r, p->probe, sizeof r));
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->probe, sizeof r));
     *norm = r.norm;
     return AMP_OK;
 }
@@ -395,7 +395,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
         AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
         job.record = p->probe;
     }
-    return ctx->b->clip(ctx, &job);
+    return (ctx->b->clip)(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
     AMPI_VERB_OF(p, clip, (p, s, max_norm, max_value));
@@ -404,8 +404,8 @@ static amp_status ampi_do_step_poll(amp_params *p, amp_step_record *out) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(out, "out is NULL");
-    if (!ctx->b->poll) return ctx->b->copy(ctx, out, p->record, sizeof *out);
-    return ctx->b->poll(ctx, p->record, p->mirror, out);
+    if (!ctx->b->poll) return (ctx->b->copy)(ctx, out, p->record, sizeof *out);
+    return (ctx->b->poll)(ctx, p->record, p->mirror, out);
 }
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out) { AMPI_VERB_OF(p, step_poll, (p, out)); }
 

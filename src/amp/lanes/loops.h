@@ -41,6 +41,34 @@ AMPI_OUTER void AMPI_F(softmax_shares)(float *u, size_t n, float by, float less)
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_softmax_shares(u + i, n - i, by, less);
 }
+AMPI_OUTER void AMPI_F(targets)(float *q, const float *w, size_t n, float keep, float share) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS x = AMPI_ADD(AMPI_SET(share), AMPI_MUL(AMPI_SET(keep), AMPI_LOAD(q + i)));
+        AMPI_STORE(q + i, w ? AMPI_MUL(x, AMPI_LOAD(w + i)) : x);
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_targets(q + i, w ? w + i : NULL, n - i, keep, share);
+}
+AMPI_OUTER void AMPI_F(misses)(float *x, const float *q, size_t n, float max) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS one = AMPI_LOAD(q + i);
+        AMPI_FLOATS miss = AMPI_MUL(AMPI_SUB(AMPI_SET(max), AMPI_LOAD(x + i)), one);
+        AMPI_STORE(x + i, AMPI_CHOOSE(AMPI_NONZERO(one), miss, one));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_misses(x + i, q + i, n - i, max);
+}
+AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, float factor) {
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        AMPI_FLOATS less = AMPI_MUL(AMPI_LOAD(q + i), AMPI_SET(factor));
+        AMPI_STORE(u + i, AMPI_FUSE(AMPI_LOAD(u + i), AMPI_SET(by), AMPI_NEGATIVE(less)));
+    }
+    AMPI_F(done)();
+    if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
+}
 /* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \

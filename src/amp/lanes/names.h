@@ -76,12 +76,12 @@
 /* ---- operations that all paths of vectors spell alike: by the vectors that gcc and clang have in the language, where
    they give the same instructions whatever the flags; the others by name ---- */
 #if AMPI_PASS == AMPI_PASS_ALIKE
-typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS AMPI_F(words_at) __attribute__((aligned(1), may_alias));
-typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((aligned(1), may_alias));
-typedef uint32_t AMPI_F(u32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef int32_t AMPI_F(i32) __attribute__((vector_size(4u * AMPI_WIDTH)));
-typedef uint64_t AMPI_F(u64) __attribute__((vector_size(4u * AMPI_WIDTH)));
+typedef AMPI_FLOATS AMPI_F(floats_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS AMPI_F(words_at) __attribute__((__aligned__(1), __may_alias__));
+typedef AMPI_WORDS64 AMPI_F(words64_at) __attribute__((__aligned__(1), __may_alias__));
+typedef uint32_t AMPI_F(u32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef int32_t AMPI_F(i32) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef uint64_t AMPI_F(u64) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
 #  define AMPI_I32 AMPI_F(i32)
 #  define AMPI_U64 AMPI_F(u64)
 AMPI_OP AMPI_FLOATS AMPI_F(guard)(AMPI_FLOATS x) {
@@ -190,7 +190,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(with_sign)(AMPI_FLOATS x, AMPI_FLOATS s) {
 /* F16, by instructions. They help FP8 too: an E5M2 byte is the upper byte of a half; E4M3 moved up by 7 is a half 256
    times too small, its NaN apart. */
 #  ifdef AMPI_HAS_HALVES
-typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((aligned(1), may_alias));
+typedef AMPI_F(halves) AMPI_F(halves_at) __attribute__((__aligned__(1), __may_alias__));
 AMPI_INNER AMPI_WORDS AMPI_F(load_halves)(const void *p) { return AMPI_F(from_halves)(*(const AMPI_F(halves_at) *)p); }
 AMPI_INNER void AMPI_F(store_two_halves)(char *p, const char *s) {
     AMPI_F(halves) a = AMPI_F(to_halves)(AMPI_LOAD_WORDS(s));
@@ -206,7 +206,7 @@ AMPI_INNER void AMPI_F(store_halves)(char *p, const char *s) {
 }
 #  endif
 #  ifdef AMPI_HAS_HALVES_OF_F8
-typedef uint16_t AMPI_F(u16) __attribute__((vector_size(2u * AMPI_WIDTH)));
+typedef uint16_t AMPI_F(u16) __attribute__((__vector_size__(2u * AMPI_WIDTH)));
 AMPI_INNER AMPI_WORDS AMPI_F(load_e5m2)(const void *p) {
     return AMPI_F(from_halves)((AMPI_F(halves))((AMPI_F(u16))AMPI_F(load_bytes)(p) << 8));
 }

@@ -6,7 +6,7 @@ typedef struct amp_allocator { /* {0}: malloc and free (device: cudaMalloc and c
     void *user;
 } amp_allocator;
 
-typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } amp_log_level;
+typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } AMP_INT amp_log_level;
 
 typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` is valid during the call only. */
     void (*fn)(amp_log_level level, amp_status status, const char *text, void *user);
@@ -25,7 +25,7 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits, except produc
     AMP_SIMD_AVX2,      /* AVX2 + FMA + F16C */
     AMP_SIMD_AVX512,    /* AVX-512 F, BW, DQ, VL; its BF16 where available */
     AMP_SIMD_NEON       /* every AArch64 */
-} amp_simd;
+} AMP_INT amp_simd;
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;

@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -101,7 +103,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns.
+               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -129,7 +131,10 @@
 #define AMP_VERSION_PATCH 0
 #define AMP_VERSION       (AMP_VERSION_MAJOR * 10000 + AMP_VERSION_MINOR * 100 + AMP_VERSION_PATCH)
 
-/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that. */
+/* Our parameters may have names of your globals, and some casts matter only on other machines: no warnings for that.
+   Structs are laid out in the same way everywhere, also inside a #pragma pack(1) and under -fshort-enums. */
+#pragma pack(push)
+#pragma pack()
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
@@ -160,9 +165,11 @@ extern "C++" { /* so that this file may be included inside extern "C" */
 #endif
 #define AMP_INLINE AMP_HD static inline /* declared here, defined after >>backend */
 #if defined(__GNUC__) || defined(__clang__)
-#  define AMP_UNUSED __attribute__((unused))
+#  define AMP_UNUSED __attribute__((__unused__))
+#  define AMP_INT    __attribute__((__mode__(__SI__))) /* an enum is as wide as int */
 #else
 #  define AMP_UNUSED
+#  define AMP_INT
 #endif
 /* clang-format off */
 #ifdef __cplusplus

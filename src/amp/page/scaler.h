@@ -10,7 +10,7 @@ typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
     AMP_SCALER_STATIC, /* the scale changes only by amp_scaler_set_scale; overflowing steps are still skipped */
     AMP_SCALER_OFF     /* as if there were no scaler: scale 1, nothing tested, every step taken. Same as passing NULL */
-} amp_scaler_mode;
+} AMP_INT amp_scaler_mode;
 
 typedef struct amp_scaler_desc {
     uint32_t _begin;

@@ -15,7 +15,7 @@
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -23,7 +23,7 @@ typedef enum amp_status {
     AMP_STATUS_LIST(AMP_X)
 #undef AMP_X
         AMP_STATUS_FORCE_INT = 0x7fffffff
-} amp_status;
+} AMP_INT amp_status;
 
 /* One sentence per status, never NULL, also for unknown numbers. Class: host. Threads: safe. */
 AMP_API const char *amp_strerror(amp_status status);

@@ -104,7 +104,7 @@ typedef enum amp_outcome {
     AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
     AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or had nothing in it */
     AMP_SKIPPED_RATE      /* gradients were good, but a learning rate at an lr_ptr was Inf or NaN */
-} amp_outcome;
+} AMP_INT amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
 /* lr; lr/bc1; 1 - lr*weight_decay; 1/sqrt(bc2) */
 typedef struct amp_rates { float lr, step_size, decay, rsqrt_bc2; } amp_rates;

@@ -15,9 +15,6 @@ typedef struct ampi_k_histogram_bins { /* amp_histogram_count */
     uint32_t amax;                     /* bits of the largest magnitude */
     uint32_t _pad;
 } ampi_k_histogram_bins;
-typedef struct ampi_k_xent_state { /* amp_softmax_cross_entropy */
-    uint64_t rows;                 /* that count */
-} ampi_k_xent_state;
 typedef struct ampi_k_cast_args {
     void *dst;
     const void *src;
@@ -45,6 +42,19 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_C
         uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + at) : 0u;
         ampi_store_pattern(a.dst, a.dst_type, at,
             ampi_encode_any(ampi_load_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
+    }
+}
+
+/* From doubles or to doubles. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_f64(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    for (; i < a.n; i += step) {
+        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + i) : 0u;
+        if (a.dst_type == AMP_F64)
+            ((uint64_t *)a.dst)[i] = ampi_f64_of(ampi_load_bits(a.src, a.src_type, i));
+        else
+            ampi_store_pattern(
+                a.dst, a.dst_type, i, ampi_encode_f64(((const double *)a.src)[i], a.dst_type, a.how, r, a.saturate));
     }
 }
 
@@ -144,6 +154,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         ampi_k_part p = ampi_k_find(&list, chunk);
         amp_faults f = amp_no_faults();
         uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
+        if (p.type == AMP_F64) {
+            for (i = threadIdx.x; i < p.n; i += AMP_BLOCK)
+                amp_count_f64(&f, ((const uint64_t *)p.data)[p.base + i], i);
+            p.n = groups = 0;
+        }
         for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
@@ -190,3 +205,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)

@@ -127,3 +127,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     if (a.see) ampi_k_quantize_end(&a.job, amax);
 }
 
+#define AMPI_K_QUANTIZE(X) X(ampi_k_quantize) X(ampi_k_quantize_turn)

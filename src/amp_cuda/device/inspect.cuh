@@ -408,3 +408,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
+#define AMPI_K_INSPECT(X) X(ampi_k_inspect) X(ampi_k_sum_gradients) X(ampi_k_conclude)

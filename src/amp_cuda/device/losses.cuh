@@ -23,25 +23,45 @@ struct ampi_k_floats {
     }
 };
 
-/* How many rows count. */
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_rows(const int32_t *labels, uint64_t rows, ampi_k_xent_state *out) {
-    AMP_SHARED(uint32_t, count, 1);
-    uint64_t r, step = (uint64_t)gridDim.x * AMP_BLOCK;
-    uint32_t mine = 0; /* a thread sees rows / step of them: 2^32 would be more memory than there is */
-    if (threadIdx.x == 0) count[0] = 0;
-    __syncthreads();
-    for (r = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x; r < rows; r += step)
-        mine += labels[r] >= 0;
-    if (mine) atomicAdd(&count[0], mine);
-    __syncthreads();
-    if (threadIdx.x == 0 && count[0]) atomicAdd((unsigned long long *)&out->rows, (unsigned long long)count[0]);
-}
+struct ampi_k_counts { /* what rows count in the mean */
+    const amp_xent_job &d;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++)
+            v[k] = k < m ? amp_xent_row_weight(&d, amp_xent_label(&d, i + k)) : 0.0f;
+    }
+};
+/* Where each class has a target of its own: those of one row, q; and what they add to its loss. */
+struct ampi_k_targets {
+    const amp_xent_job &d;
+    size_t at, label; /* the row's place in the matrix */
+    float keep, share;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        for (k = 0; k < 8u; k++) {
+            if (k >= m) continue;
+            v[k] = i + k == label ? 1.0f : 0.0f;
+            if (d.targets.data) v[k] = amp_load(d.targets.data, d.targets.dtype, at + i + k);
+            v[k] = amp_xent_target(keep, share, v[k]);
+            if (d.weights.data) v[k] = amp_mul(v[k], amp_load(d.weights.data, d.weights.dtype, i + k));
+        }
+    }
+};
+struct ampi_k_misses {
+    const ampi_k_targets &q;
+    float max;
+    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k;
+        q.at8(v, i, m);
+        for (k = 0; k < 8u; k++)
+            if (k < m) v[k] = amp_xent_miss(v[k], max, amp_load(q.d.logits.data, q.d.logits.dtype, q.at + i + k));
+    }
+};
 
 /* A row that is left out, or whose label is wrong. */
 AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
     size_t i;
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = value;
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = value;
     if (!d.dlogits.data) return;
     for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
@@ -212,67 +232,108 @@ AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, amp_dtype t, size_t at,
         ampi_k_xent_any(d, t, at, wide, row);
 }
 
+/* A row with a target for each class, whose maximum and sum are known. */
+AMPI_K void ampi_k_xent_each(const amp_xent_job &d, amp_dtype t, size_t row, const ampi_k_targets &q, amp_xent_row *r,
+    float factor, ampi_k_room *room) {
+    ampi_k_misses misses = {q, r->max};
+    float all = amp_narrow(ampi_k_sum(q, d.classes, room)), miss = amp_narrow(ampi_k_sum(misses, d.classes, room)),
+          v[8];
+    size_t i;
+    amp_xent_row_end(r, &d, factor, all);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = amp_xent_loss_each(miss, all, r->sum);
+    if (!d.dlogits.data) return;
+    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
+        q.at8(v, i, 1);
+        v[0] = amp_xent_grad_each(r, amp_load(d.logits.data, t, q.at + i), v[0]);
+        amp_store(d.dlogits.data, d.dlogits.dtype, q.at + i, v[0]);
+    }
+}
 /* A block per row, of logits of one dtype. */
 AMPI_K void ampi_k_xent_row(
     const amp_xent_job &d, amp_dtype t, size_t row, const float *factor, ampi_k_room *room, float *top) {
     size_t at = row * d.ld;
-    int32_t label = d.softmax ? 0 : d.labels[row];
-    float mean = 0.0f;
+    int64_t label = amp_xent_label(&d, d.first + row);
+    float mean = 0.0f, loss, by = *factor, weight = 1.0f;
     amp_xent_row r;
     ampi_k_logits logits = {d.logits.data, t, at, 0};
     ampi_k_xent_pad(d, row);
-    if (label < 0 || (size_t)label >= d.classes) { /* left out, or an error made visible */
+    if (amp_xent_is_wrong(&d, label)) { /* left out, or an error made visible */
         ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
         return;
     }
     logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(t), t);
     r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
     r.sum = ampi_k_xent_sum(d, t, at, logits.wide, room, top, &r.max);
+    if (d.each) {
+        ampi_k_targets q = {d, at, (size_t)label, amp_sub(1.0f, d.smoothing), amp_div(d.smoothing, (float)d.classes)};
+        ampi_k_xent_each(d, t, row, q, &r, by, room);
+        return;
+    }
     if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
-    amp_xent_row_end(&r, &d, *factor);
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[row] = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+    if (d.weights.data) weight = amp_xent_row_weight(&d, label);
+    if (d.weights.data) by = amp_mul(by, weight);
+    amp_xent_row_end(&r, &d, by, 1.0f);
+    loss = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
+    if (d.weights.data) loss = amp_mul(loss, weight);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = loss;
     if (!d.dlogits.data) return;
     ampi_k_xent_gradients(d, t, at, logits.wide, &r);
     __syncthreads();
     if (threadIdx.x == 0 && !d.softmax)
         amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
 }
+/* The sum of what lies in lanes of the rule's last level, n of them; in every thread. */
+AMPI_K double ampi_k_xent_lanes_sum(const double *lanes, uint32_t n, double *room) {
+    uint32_t i;
+    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
+        room[i] = i < n ? lanes[i] : 0.0;
+    return ampi_k_halve(room, AMP_LANES);
+}
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const ampi_k_xent_state *counted) {
+    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
+    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, room->chunk);
     size_t row;
-    if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, d.sum ? 0u : counted->rows);
+    if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (row = blockIdx.x; row < d.rows; row += gridDim.x)
         ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
 }
 
-/* The sum of row_loss, where rows left out hold 0: a block per lane of the rule's last level, then one for all. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_lanes(amp_xent_job d, double *lanes) {
-    AMP_SHARED(ampi_k_room, room, 1);
-    uint64_t chunks = d.rows / AMP_CHUNK + (d.rows % AMP_CHUNK != 0), c;
-    ampi_k_floats losses;
+/* Sums over all rows, of what they count and of row_loss, where rows left out hold 0: a block per lane of the rule's
+   last level; whoever needs the sum adds up the lanes. */
+template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, double *lanes, ampi_k_room *room) {
+    uint64_t chunks = rows / AMP_CHUNK + (rows % AMP_CHUNK != 0), c;
     double sum = 0.0;
-    losses.x = d.row_loss;
     for (c = blockIdx.x; c < chunks; c += AMP_LANES) {
-        uint64_t left = d.rows - c * AMP_CHUNK;
+        uint64_t left = rows - c * AMP_CHUNK;
         uint32_t n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-        sum = amp_dadd(sum, ampi_k_sum_chunk(losses, c * AMP_CHUNK, n, room));
+        sum = amp_dadd(sum, ampi_k_sum_chunk(x, c * AMP_CHUNK, n, room));
     }
     if (threadIdx.x == 0) lanes[blockIdx.x] = sum;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_loss(amp_xent_job d, const ampi_k_xent_state *counted, const double *lanes, uint32_t n) {
+    ampi_k_xent_counts(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    AMP_SHARED(ampi_k_room, room, 1);
+    ampi_k_counts counts = {d};
+    ampi_k_xent_lane(counts, d.all, lanes, room);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK)
+    ampi_k_xent_lanes(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    AMP_SHARED(ampi_k_room, room, 1);
+    ampi_k_floats losses;
+    losses.x = d.row_loss;
+    ampi_k_xent_lane(losses, d.all, lanes, room);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_loss(
+    const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, const double *losses, uint32_t lanes) {
     AMP_SHARED(double, lane, AMP_LANES);
-    double sum;
-    uint32_t i;
-    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
-        lane[i] = i < n ? lanes[i] : 0.0;
-    sum = ampi_k_halve(lane, AMP_LANES);
-    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, d.sum ? 0u : counted->rows)));
+    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, lane);
+    double sum = ampi_k_xent_lanes_sum(losses, lanes, lane);
+    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, counted)));
 }
 
 /* ---- dropout ---- */
@@ -310,3 +371,5 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
+#define AMPI_K_LOSSES(X) \
+    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_counts) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)

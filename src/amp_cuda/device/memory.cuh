@@ -101,10 +101,10 @@ typedef uint32_t ampi_k_u32;
 typedef uint2 ampi_k_u2;
 typedef uint4 ampi_k_u4;
 #else
-typedef uint16_t __attribute__((may_alias)) ampi_k_u16;
-typedef uint32_t __attribute__((may_alias)) ampi_k_u32;
-typedef struct __attribute__((may_alias, aligned(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
-typedef struct __attribute__((may_alias, aligned(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
+typedef uint16_t __attribute__((__may_alias__)) ampi_k_u16;
+typedef uint32_t __attribute__((__may_alias__)) ampi_k_u32;
+typedef struct __attribute__((__may_alias__, __aligned__(8))) ampi_k_u2 { uint32_t x, y; } ampi_k_u2;
+typedef struct __attribute__((__may_alias__, __aligned__(16))) ampi_k_u4 { uint32_t x, y, z, w; } ampi_k_u4;
 #endif
 
 /* Eight elements at a time are the vector body of every array kernel: 32 bytes of F32 (two accesses of 128 bits), 16 of

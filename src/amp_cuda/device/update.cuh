@@ -628,3 +628,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
     if (blockIdx.x == 0 && threadIdx.x == 0) amp_scaler_next(state);
 }
 
+#define AMPI_K_UPDATE(X) X(ampi_k_apply) X(ampi_k_count_apply) X(ampi_k_add) X(ampi_k_clip) X(ampi_k_next_scale)

@@ -2,7 +2,9 @@
    Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
-#define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
+#define AMPI_CU_PLANS    512u     /* products whose plan is remembered, unless desc.plans says otherwise, */
+#define AMPI_CU_MOST     65536u   /* and at most */
+#define AMPI_CU_SETTLED  10u      /* steps after which no product should be new */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
@@ -12,10 +14,9 @@
 typedef struct ampi_cu_scratch {
     ampi_k_finite_sums finite;
     ampi_k_histogram_bins histogram;
-    ampi_k_inspect_state inspect; /* amp_step: leaves zeros itself, so it is never cleared */
-    ampi_k_xent_state xent;
-    double losses[AMP_LANES]; /* amp_softmax_cross_entropy */
-    float scalar[4];          /* amp_gemm: 0 and 1, which never change, alpha and beta */
+    ampi_k_inspect_state inspect;                /* amp_step: leaves zeros itself, so it is never cleared */
+    double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
 /* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
@@ -25,8 +26,9 @@ typedef amp_gemm_job ampi_cu_key;
 typedef struct ampi_cu_plan {
     ampi_cu_key key;
     cublasLtMatmulAlgo_t algo;
-    const char *why; /* not cuBLASLt: static text */
-    uint32_t used;
+    const char *why;    /* not cuBLASLt: static text */
+    uint64_t used;      /* when it was used last, by ampi_cuda.uses; 0: nothing is here */
+    uint32_t next;      /* the next plan in its bucket, from 1 on; 0: none */
     uint32_t lt;        /* 1: cuBLASLt, 0: ampi_k_gemm */
     uint32_t epilogue;  /* what cuBLASLt does after the product */
     uint32_t compute;   /* a cublasComputeType_t */
@@ -36,28 +38,22 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
-/* Kernels whose residency is known: these, and for each kind of update one that counts and one that does not. */
+/* All kernels: the lists of the device's parts, and those that there are of each kind of update and each format. */
 #define AMPI_CU_KERNELS(X) \
-    X(ampi_k_cast) \
-    X(ampi_k_finite) \
-    X(ampi_k_histogram) \
-    X(ampi_k_quantize) \
-    X(ampi_k_quantize_turn) \
-    X(ampi_k_inspect) \
-    X(ampi_k_sum_gradients) \
-    X(ampi_k_apply) \
-    X(ampi_k_count_apply) \
-    X(ampi_k_add) \
-    X(ampi_k_clip) \
-    X(ampi_k_bias_grad<0>) \
-    X(ampi_k_bias_grad<1>)
-#define AMPI_CU_ONE(kernel) +1u
-#define AMPI_CU_RESIDENT    (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE))
+    AMPI_K_ARRAYS(X) \
+    AMPI_K_QUANTIZE(X) AMPI_K_INSPECT(X) AMPI_K_UPDATE(X) AMPI_K_LOSSES(X) AMPI_K_PRODUCTS(X) AMPI_K_COLUMNS(X)
+#define AMPI_CU_ONE(...) +1u
+#define AMPI_CU_RESIDENT (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
+/* cuDevicePrimaryCtxGetState: is the device in use by this process? */
+typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
-    int here, away, back; /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
-    uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
+    int here, away, back;       /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
+    ampi_cu_asker asker;        /* NULL: the driver has none */
+    int relaxed;                /* 1: its capture mode is relaxed, */
+    cudaStreamCaptureMode mode; /* and was, and will be, this one */
+    uint32_t flags, dead, own_stream, own_cublas, own_workspace;
     cudaStream_t stream;
     cublasLtHandle_t cublas;
     void *workspace, *bias;
@@ -76,7 +72,12 @@ typedef struct ampi_cuda {
     } resident[AMPI_CU_RESIDENT]; /* blocks of a kernel that an SM holds */
     uint32_t n_deferred, n_resident;
     char name[256 + sizeof AMPI_CU_KIND]; /* what amp_ctx_name gives */
-    ampi_cu_plan plans[AMPI_CU_PLANS];
+    uint32_t n_plans, n_begun;            /* places for plans, and those that have been used */
+    ampi_cu_plan *plans;                  /* in one block of host memory with */
+    uint32_t *buckets;                    /* as many beginnings of lists, from 1 on; 0: empty */
+    uint64_t uses;                        /* of plans, so far */
+    uint64_t searches, stepped;           /* plans made; inspections, of which a step has one for each set */
+    uint64_t late, late_step; /* steps after AMPI_CU_SETTLED in which plans were made, and the last of them */
 } ampi_cuda;
 
 static ampi_cuda *ampi_cu_self(amp_ctx *ctx) { return (ampi_cuda *)amp_ctx_self(ctx); }
@@ -85,6 +86,18 @@ static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
     const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
     if (!c || strncmp(amp_ctx_name(ctx), AMPI_CU_KIND, sizeof AMPI_CU_KIND - 1) != 0) return NULL;
     return amp_ctx_name(ctx) == c->name ? c : NULL;
+}
+
+/* Host memory, zeroed. */
+static void *ampi_cu_host_new(const amp_allocator *host, size_t bytes) {
+    void *p = host->alloc_fn ? host->alloc_fn(bytes, host->user) : malloc(bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+static void ampi_cu_host_drop(const amp_allocator *host, void *p, size_t bytes) {
+    if (host->free_fn && p)
+        host->free_fn(p, bytes, host->user);
+    else if (p)
+        free(p);
 }
 
 /* Errors after which, in CUDA's words, the process must be terminated to go on. */
@@ -155,15 +168,59 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
+/* Has the device died meanwhile? cuBLASLt has a CUDA runtime of its own, whose last error ours does not know, so the
+   driver is asked: this call tells of errors of earlier work, and is harmless in a capture. */
+static cudaError_t ampi_cu_beneath(const ampi_cuda *c) {
+    cudaStreamCaptureStatus capture;
+    cudaError_t e = cudaStreamIsCapturing(c->stream, &capture);
+    if (e == cudaSuccess) return e;
+    (void)cudaGetLastError();
+    return ampi_cu_sticky(e) || cudaPeekAtLastError() == e ? e : cudaSuccess;
+}
 static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
-    cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) return AMP_ERR_DEAD;
+    if (ampi_cu_beneath(c) != cudaSuccess) return AMP_ERR_DEAD;
     return e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
 }
 static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
     amp_status s = ampi_cu_cublas_kind(c, e);
     ampi_cu_remember(c, s, call, AMP_CUDA_CUBLASLT, (int)e);
     return amp_fail(c->ctx, s, "%s: %s (%d)", call, ampi_cu_cublas_name(e), (int)e);
+}
+
+/* From here to the end of the verb the thread may allocate, free, wait and load kernels while somebody else's stream is
+   being captured in global mode, which that capture would else not survive. */
+static void ampi_cu_relax(ampi_cuda *c) {
+    if (c->relaxed) return;
+    c->mode = cudaStreamCaptureModeRelaxed;
+    c->relaxed = cudaThreadExchangeStreamCaptureMode(&c->mode) == cudaSuccess;
+    if (!c->relaxed) (void)cudaGetLastError(); /* whoever allocates then will say what is wrong */
+}
+static void ampi_cu_unrelax(ampi_cuda *c) {
+    if (!c->relaxed) return;
+    c->relaxed = 0;
+    if (cudaThreadExchangeStreamCaptureMode(&c->mode) == cudaSuccess) return;
+    (void)cudaThreadExchangeStreamCaptureMode(&c->mode); /* once more: the thread wants its mode back */
+    (void)cudaGetLastError();
+}
+
+static ampi_cu_asker ampi_cu_find_asker(void) {
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult how;
+#if CUDART_VERSION >= 12050
+    cudaError_t e = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, 0, &how);
+#else
+    cudaError_t e = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, 0, &how);
+#endif
+    if (e == cudaSuccess) return (ampi_cu_asker)found;
+    (void)cudaGetLastError();
+    return NULL;
+}
+/* The thread's own device again, but not one that is not in use: cudaSetDevice would begin to use it. */
+static cudaError_t ampi_cu_go_back(ampi_cu_asker asker, int device) {
+    unsigned flags = 0;
+    int active = 1;
+    if (asker && asker(device, &flags, &active) != 0) active = 1;
+    return active ? cudaSetDevice(device) : cudaSuccess;
 }
 
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
@@ -179,8 +236,9 @@ static amp_status ampi_cu_here(ampi_cuda *c) {
 }
 static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    cudaError_t e = c->away ? cudaSetDevice(c->back) : cudaSuccess;
+    cudaError_t e = c->away ? ampi_cu_go_back(c->asker, c->back) : cudaSuccess;
     c->here = c->away = 0;
+    ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
     (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
@@ -237,8 +295,7 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
     return (unsigned)(work < most ? work : most);
 }
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
-/* The kernels of the step and of arrays: how many of their blocks an SM really holds was asked when the context was
-   made. */
+/* How many of a kernel's blocks an SM really holds was asked when the context was made. */
 static unsigned ampi_cu_grid_of(const ampi_cuda *c, const void *kernel, uint64_t work) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
@@ -253,17 +310,21 @@ static amp_status ampi_cu_share(ampi_cuda *c, uint64_t work, void (*kernel)(P...
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
 static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
+    ampi_cuda *c = ampi_cu_self(ctx);
     int capturing = 0;
-    AMPI_TRY(ampi_cu_capture(ampi_cu_self(ctx), &capturing));
+    AMPI_TRY(ampi_cu_capture(c, &capturing));
+    ampi_cu_relax(c);
     if (!capturing) return AMP_OK;
     return amp_fail(ctx, AMP_ERR_CAPTURE, "this call synchronises and the context's stream is being captured");
 }
 
 /* Never 0 in a capture. */
 static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
-    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
+    ampi_cuda *c = ampi_cu_self(ctx);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long id = 0;
+    int unnamed = c->stream == cudaStreamLegacy || c->stream == cudaStreamPerThread; /* of the thread's device, then */
+    if (unnamed && ampi_cu_here(c) != AMP_OK) return 0;
     if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) {
         (void)cudaGetLastError();
         return 0;
@@ -271,52 +332,29 @@ static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
     return status == cudaStreamCaptureStatusNone ? 0 : (uint64_t)id + 1;
 }
 
-/* The thread may allocate and wait while a different stream of the process is being captured, in global mode, until
-   ampi_cu_unrelax gives its own mode back. */
-typedef struct ampi_cu_mode {
-    cudaStreamCaptureMode own;
-    int changed;
-} ampi_cu_mode;
-static ampi_cu_mode ampi_cu_relax(void) {
-    ampi_cu_mode m = {cudaStreamCaptureModeRelaxed, 0};
-    m.changed = cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess;
-    if (!m.changed) (void)cudaGetLastError(); /* whoever allocates then will say what is wrong */
-    return m;
-}
-static void ampi_cu_unrelax(ampi_cu_mode m) {
-    if (!m.changed || cudaThreadExchangeStreamCaptureMode(&m.own) == cudaSuccess) return;
-    (void)cudaThreadExchangeStreamCaptureMode(&m.own); /* once more: the thread wants its mode back */
-    (void)cudaGetLastError();
-}
-
 /* Device memory by the context's allocator; the context's own stream is not being captured here. */
-static cudaError_t ampi_cu_take(const ampi_cuda *c, void **out, size_t bytes, const char **call) {
-    ampi_cu_mode mode;
-    cudaError_t e;
+static cudaError_t ampi_cu_take(ampi_cuda *c, void **out, size_t bytes, const char **call) {
     *out = NULL;
+    ampi_cu_relax(c);
     if (c->allocator.alloc_fn) {
         *call = "allocator.alloc_fn";
         *out = c->allocator.alloc_fn(bytes, c->allocator.user);
         return *out ? cudaSuccess : cudaErrorMemoryAllocation;
     }
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
-    mode = ampi_cu_relax();
-    e = c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
-    ampi_cu_unrelax(mode);
-    return e;
+    return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
 /* Not while the stream is being captured. */
-static void ampi_cu_give(const ampi_cuda *c, void *p, size_t bytes) {
+static void ampi_cu_give(ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
+    ampi_cu_relax(c);
     if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
         (void)cudaStreamSynchronize(c->stream);
         c->allocator.free_fn(p, bytes, c->allocator.user);
     } else if (c->flags & AMP_CUDA_POOL) {
         (void)cudaFreeAsync(p, c->stream);
     } else {
-        ampi_cu_mode mode = ampi_cu_relax();
         (void)cudaFree(p);
-        ampi_cu_unrelax(mode);
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */

@@ -9,28 +9,23 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     return (unsigned)(grid < fit ? grid : fit);
 }
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, rows);
-static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const ampi_k_xent_state *rows) {
+    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, counts, lanes);
+static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const double *counts, uint32_t lanes) {
     unsigned grid = ampi_cu_xent_grid(c, d);
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, rows);
+    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, counts, lanes);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    ampi_k_xent_state *counted = &c->scratch->xent;
-    const ampi_k_xent_state *rows = counted;
-    double *sums = c->scratch->losses;
-    uint64_t chunks = ampi_cu_parts(d->rows, AMP_CHUNK);
+    double *counts = c->scratch->counts, *losses = c->scratch->losses;
+    uint64_t chunks = ampi_cu_parts(d->all, AMP_CHUNK);
     uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(d->rows, AMP_BLOCK));
-    if (!d->sum) {
-        AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
-        AMPI_TRY(ampi_cu_launch(c, grid, ampi_k_xent_rows, d->labels, (uint64_t)d->rows, counted));
-    }
-    AMPI_TRY(ampi_cu_xent_launch(c, d, rows));
-    if (!d->loss) return AMP_OK;
-    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, sums));
-    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, rows, (const double *)sums, lanes);
+    int last = d->first + d->rows == d->all;
+    if (!d->sum) AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_counts, *d, counts));
+    AMPI_TRY(ampi_cu_xent_launch(c, d, counts, lanes));
+    if (!d->loss || !last) return AMP_OK;
+    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, losses));
+    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, (const double *)counts, (const double *)losses, lanes);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */

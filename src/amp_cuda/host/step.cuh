@@ -14,12 +14,14 @@ static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
+    c->stepped++;
     return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
 }
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
     uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
+    c->stepped++;
     return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
@@ -29,6 +31,7 @@ static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     const unsigned how = cudaHostAllocMapped | cudaHostAllocPortable;
     *out = NULL;
     AMPI_TRY(ampi_cu_here(c));
+    ampi_cu_relax(c);
     AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
     memset(p, 0, sizeof(amp_step_mirror));
     *out = (amp_step_mirror *)p;
@@ -38,6 +41,7 @@ static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
     ampi_cuda *c = ampi_cu_self(ctx);
     if (!m) return;
     (void)ampi_cu_here(c);
+    ampi_cu_relax(c);
     (void)cudaStreamSynchronize(c->stream); /* queued steps write to it */
     (void)cudaFreeHost(m);
 }
