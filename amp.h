@@ -3528,14 +3528,6 @@ extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
 extern int(vsnprintf)(char *, size_t, const char *, va_list);
 #endif
-/* The front goes over no elements: what -O2 adds to -O1 would only take time here, a fifth of what compiling the whole
-   implementation takes. Up to >>cpu. */
-#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__CUDACC__)
-#  define AMPI_FRONT_O1
-#  pragma GCC push_options
-#  pragma GCC optimize("O1")
-#endif
 
 /* ==== >>front-status =============================================================================================
    Names of statuses and dtypes, host memory.   tests: tests/test_context.c */
@@ -4317,6 +4309,16 @@ static float ampi_inverse(float scale) { /* volatile: computed inside the verb, 
     volatile float x = scale;
     return amp_inverse_scale(x);
 }
+
+/* What follows, up to >>cpu, goes over no elements: -O2 instead of -O1 would only take time, a fifth of what compiling
+   the whole implementation takes. */
+#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__CUDACC__)
+#  define AMPI_FRONT_O1
+#  pragma GCC push_options
+#  pragma GCC optimize("O1")
+#endif
+
 /* ==== >>front-params =============================================================================================
    Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c */
 
