@@ -191,13 +191,11 @@ static void check_long(size_t n, size_t at, float bad) {
         want = 1 + (double)i / 64 - 0.5 * u;
         if (check_near(w[i], (float)want)) continue;
         if (at < n)
-            lab_wrong(
-                "step with %d gradients, of which number %d is %g: weight %d must stay %g, and yours is %g: each gradient is "
-                "looked at",
+            lab_wrong("step with %d gradients, of which number %d is %g: weight %d must stay %g, and yours is %g: each "
+                      "gradient is looked at",
                 (int)n, (int)at, (double)bad, (int)i, want, (double)w[i]);
-        lab_wrong(
-            "step with %d gradients of norm %g and clip_norm 2: weight %d must become %g, and yours is %g: all gradients "
-            "count, in the norm and in the update",
+        lab_wrong("step with %d gradients of norm %g and clip_norm 2: weight %d must become %g, and yours is %g: "
+                  "all gradients count, in the norm and in the update",
             (int)n, (double)norm, (int)i, want, (double)w[i]);
     }
     if (taken != (at == n))
