@@ -262,6 +262,7 @@ extern "C++" { /* wherever this file is included */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK
@@ -998,6 +999,19 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_C
     }
 }
 
+/* From doubles or to doubles. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_f64(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    for (; i < a.n; i += step) {
+        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + i) : 0u;
+        if (a.dst_type == AMP_F64)
+            ((uint64_t *)a.dst)[i] = ampi_f64_of(ampi_load_bits(a.src, a.src_type, i));
+        else
+            ampi_store_pattern(
+                a.dst, a.dst_type, i, ampi_encode_f64(((const double *)a.src)[i], a.dst_type, a.how, r, a.saturate));
+    }
+}
+
 /* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
 typedef struct ampi_k_list {
     void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
@@ -1094,6 +1108,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         ampi_k_part p = ampi_k_find(&list, chunk);
         amp_faults f = amp_no_faults();
         uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
+        if (p.type == AMP_F64) {
+            for (i = threadIdx.x; i < p.n; i += AMP_BLOCK)
+                amp_count_f64(&f, ((const uint64_t *)p.data)[p.base + i], i);
+            p.n = groups = 0;
+        }
         for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
@@ -1140,7 +1159,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_finite) X(ampi_k_histogram)
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)
 /* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
    tests: tests/test_fp8.c */
 
@@ -2778,7 +2797,7 @@ AMPI_K void ampi_k_gemm_store(
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
     if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
-    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
+    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, p.bias_per_row ? i : j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
     if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
@@ -2805,8 +2824,8 @@ AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float
         b += (AMPI_K_N + AMPI_K_PAD) / 4u;
     }
 }
-/* The sums of one tile, into room[AMPI_K_M][AMPI_K_N]. */
-AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 *room) {
+/* The sums of one tile over so many batches, into room[AMPI_K_M][AMPI_K_N]. */
+AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b, size_t batches, float4 *room) {
     const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
     float4 *bs = room + (AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u;
     uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, i;
@@ -2819,11 +2838,13 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
-    ampi_k_fetch_first(&mine_a, a, me);
-    AMP_UNROLL
-    for (i = 0; i < AMPI_K_EIGHTS; i++)
-        ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
     do {
+        if (k0 == 0) {
+            ampi_k_fetch_first(&mine_a, a, me);
+            AMP_UNROLL
+            for (i = 0; i < AMPI_K_EIGHTS; i++)
+                ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
+        }
         ampi_k_put((float *)room, mine_a, a, negative_zero);
         AMP_UNROLL
         for (i = 0; i < AMPI_K_EIGHTS; i++)
@@ -2843,7 +2864,12 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
             }
         }
         __syncthreads();
-    } while (k0 < a.k);
+        if (k0 < a.k) continue;
+        k0 = 0; /* the next batch */
+        a.first += p.stride_a;
+        b.first += p.stride_b;
+        batches--;
+    } while (batches);
     AMP_UNROLL
     for (i = 0; i < AMPI_K_DOWN; i++)
         room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],
@@ -2857,7 +2883,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
     size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;
     uint32_t amax = 0, e;
     float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
-    for (tile = blockIdx.x; tile < across * down * p.batch; tile += gridDim.x) {
+    for (tile = blockIdx.x; tile < across * down * amp_gemm_outputs(&p); tile += gridDim.x) {
         size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_M, j0 = tile % across * AMPI_K_N;
         ampi_k_side a = ampi_k_side_of(p.a, AMPI_K_M, p.lda, p.stride_a, p.batch, z);
         ampi_k_side b = ampi_k_side_of(p.b, AMPI_K_N, p.ldb, p.stride_b, p.batch, z);
@@ -2868,7 +2894,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         a.rows = p.m - i0;
         b.rows = p.n - j0;
         a.k = b.k = p.k;
-        ampi_k_tile_sums(a, b, room);
+        ampi_k_tile_sums(p, a, b, p.sum_batches ? p.batch : 1u, room);
         AMP_NO_UNROLL
         for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
             size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
@@ -2986,6 +3012,12 @@ AMPI_K void ampi_k_act_grads(
         if (ampi_k_group(j, p.n) == 8u) ampi_k_act_grad_at(p, here.batch * p.stride_d + here.row * p.ldd + j, wide);
     }
 }
+AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = one;
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
@@ -3000,7 +3032,10 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
-            ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
+            if (p.bias_per_row)
+                ampi_k_fill8(y, ampi_load_bits(p.bias.data, p.bias.dtype, here.row));
+            else
+                ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
             for (k = 0; k < 8u; k++)
                 x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }
@@ -3021,7 +3056,25 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
-#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue)
+/* Activations apart from products, of any dtypes. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_activation(const AMP_GRID_CONSTANT amp_activation_job a, int wide) {
+    uint64_t i = 8u * ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x), step = 8u * ((uint64_t)gridDim.x * AMP_BLOCK);
+    for (; i < a.count; i += step) {
+        uint32_t m = ampi_k_group(i, a.count), x[8], saved[8];
+        ampi_k_load8(x, a.in.data, a.in.dtype, i, m, wide);
+        if (a.saved.data) {
+            ampi_k_load8(saved, a.saved.data, a.saved.dtype, i, m, wide);
+            ampi_k_act_grad8(x, a.act, saved);
+        } else {
+            ampi_k_act8(x, a.act);
+        }
+        ampi_k_nearest8(x, a.out.dtype);
+        ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
+    }
+}
+
+#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue) X(ampi_k_activation)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
@@ -3080,17 +3133,17 @@ AMPI_K void ampi_k_bias_rows(
     const amp_bias_grad_job &j = a.job;
     uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
     for (; row < end; row += AMPI_K_AHEAD) {
-        uint64_t at = row * j.cols + column;
+        uint64_t at = row * j.ld + column;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_load(x[u], j.dy, at + u * j.cols, left, a.wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.cols, left, a.wide);
+            ampi_k_bias_load(x[u], j.dy, at + u * j.ld, left, a.wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
         }
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], at + u * j.cols, left, a.wide);
+            ampi_k_bias_act8(j, x[u], y[u], at + u * j.ld, left, a.wide);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
                 sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
@@ -3105,7 +3158,7 @@ AMPI_K void ampi_k_bias_alike(
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
-            uint64_t one = u < rows ? at + u * j.cols : at; /* the last row twice, and once used */
+            uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
             if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
         }
@@ -3116,7 +3169,7 @@ AMPI_K void ampi_k_bias_alike(
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
                 ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             }
-            at += j.cols;
+            at += j.ld;
             ampi_k_quick8(v, &dy[u], t);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
@@ -3128,7 +3181,7 @@ AMPI_K void ampi_k_bias_alike(
 template <int words>
 AMPI_K void ampi_k_bias_part(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
-    uint64_t at = row * a.job.cols + column;
+    uint64_t at = row * a.job.ld + column;
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows(a, column, left, row, end, sum);
@@ -3194,7 +3247,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
             for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
-                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.cols + c));
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c * j.step));
                 lane[l] = amp_dadd(lane[l], amp_widen(sum));
             }
         }
@@ -3664,6 +3717,8 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.stream = desc->stream;
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
+    if (dst.dtype == AMP_F64 || src.dtype == AMP_F64)
+        return ampi_cu_share(c, ampi_cu_parts(n, AMP_BLOCK), ampi_k_cast_f64, a);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
     return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
@@ -3958,6 +4013,10 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     p.backward = 1;
     return ampi_cu_epilogue(c, &p, 0);
 }
+static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
+    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
+    return ampi_cu_share(ampi_cu_self(ctx), ampi_cu_parts(j->count, 8u * AMP_BLOCK), ampi_k_activation, *j, wide);
+}
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
     if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
@@ -3971,11 +4030,11 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
-    a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
+    a.wide = ampi_cu_wide(&j->dy, j->ld) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
-    if (room == 0) {
+    if (room == 0 || j->step != 1u) {
         if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
         return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
@@ -3992,8 +4051,10 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     amp_bias_grad_job j = AMP_ZERO;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     j.dy = p->d;
-    j.rows = p->m;
-    j.cols = p->n;
+    j.rows = p->bias_per_row ? p->n : p->m;
+    j.cols = amp_gemm_biases(p);
+    j.ld = p->bias_per_row ? 1u : p->n;
+    j.step = p->bias_per_row ? p->n : 1u;
     j.dbias = p->dbias;
     return ampi_cu_bias_grad(c->ctx, &j);
 }
@@ -4224,6 +4285,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
+    if (p->sum_batches) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -4260,12 +4322,13 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
 /* As much as possible inside the product. */
 static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
-    int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    int along = bias && !p->bias_per_row; /* the one that cuBLASLt has */
+    int fits = along && p->bias.dtype == ampi_cu_bias_type(p);
     plan->after = 0;
-    plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
+    plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU) return ampi_cu_fuse_gelu(p, plan);
+    if (narrow && p->act == AMP_GELU && !p->bias_per_row) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
@@ -4279,6 +4342,7 @@ static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *p
     plan->after = 1;
     if (p->d.dtype != AMP_F32 && !p->backward) {
         if (!ampi_cu_f8(p->a.dtype) || p->act == AMP_ACT_NONE) return "there is nothing to leave";
+        if (p->bias_per_row) return "the bias goes with rows";
         if (p->bias.data && p->bias.dtype == ampi_cu_bias_type(p)) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
     }
     if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
@@ -4415,7 +4479,7 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 }
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
-    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
     return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
@@ -4607,7 +4671,7 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
     t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
     if (p->aux.data && !p->backward) t->bytes[1] = span * amp_dtype_size(p->aux.dtype);
-    if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
+    if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
         e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
@@ -4708,23 +4772,72 @@ static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan
     return AMP_OK;
 }
 
+/* ---- batches that add up in an F32 d: products one after the other, then what follows the sum ---- */
+
+static int ampi_cu_adds_up(const amp_gemm_job *p) {
+    return p->sum_batches && p->k && p->d.dtype == AMP_F32 && !(p->flags & AMP_GEMM_ORDERED);
+}
+/* Batch z alone: the first one reads C as it is given, the others add to D. */
+static amp_gemm_job ampi_cu_batch_of(const amp_gemm_job *p, size_t z) {
+    amp_gemm_job q = *p;
+    q.batch = 1;
+    q.sum_batches = q.bias_per_row = q.backward = 0;
+    q.act = AMP_ACT_NONE;
+    q.bias.data = q.aux.data = q.dbias.data = NULL;
+    q.a.data = (char *)p->a.data + z * p->stride_a * amp_dtype_size(p->a.dtype);
+    q.b.data = (char *)p->b.data + z * p->stride_b * amp_dtype_size(p->b.dtype);
+    if (z == 0) return q;
+    q.c = p->d;
+    q.ldc = p->ldd;
+    q.stride_c = p->stride_d;
+    q.beta.value = 1.0f;
+    q.beta_ptr = NULL;
+    return q;
+}
+static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
+    amp_gemm_job last = *p;
+    ampi_cu_plan *plan = NULL;
+    size_t z;
+    for (z = 0; z < p->batch; z++) {
+        const amp_gemm_job q = ampi_cu_batch_of(p, z);
+        AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
+        AMPI_TRY(ampi_cu_run(c, &q, plan));
+    }
+    last.batch = 1;
+    if (p->bias.data || p->aux.data || p->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_cu_epilogue(c, &last, p->bias.data != NULL));
+    return ampi_cu_column_sums(c, &last, plan);
+}
+
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     ampi_cu_plan *plan = NULL;
+    if (ampi_cu_adds_up(job)) return ampi_cu_add_up(ampi_cu_self(ctx), job);
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
     return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
-static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+static amp_status ampi_cu_tune_one(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    return ampi_cu_tune(ampi_cu_self(ctx), job, plan);
+    AMPI_TRY(ampi_cu_plan_for(c, p, &plan));
+    return ampi_cu_tune(c, p, plan);
+}
+static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job first = sum ? ampi_cu_batch_of(job, 0) : *job, other = ampi_cu_batch_of(job, 1);
+    AMPI_TRY(ampi_cu_tune_one(ampi_cu_self(ctx), &first));
+    return sum ? ampi_cu_tune_one(ampi_cu_self(ctx), &other) : AMP_OK;
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job p = sum ? ampi_cu_batch_of(job, 0) : *job;
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    if (text) ampi_cu_tell(job, plan, text, bytes);
+    size_t n;
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+    if (!text) return AMP_OK;
+    ampi_cu_tell(&p, plan, text, bytes);
+    n = strlen(text);
+    if (sum) snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
     return AMP_OK;
 }
-
 /* ---- plan files: what was found out about products, for the next run on the same kind of device.
    tests: tests/cuda_verbs.cpp ---- */
 
@@ -4836,11 +4949,14 @@ static amp_status ampi_cu_plans_read(amp_ctx *ctx, const char *path, FILE *file,
 static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     ampi_cu_plan_file *f = NULL;
+    struct stat there;
     FILE *file;
     amp_status s;
     uint64_t i;
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
+    if (stat(path, &there) == 0 && (there.st_mode & S_IFMT) != S_IFREG) /* to open a fifo might never end */
+        return amp_fail(ctx, AMP_ERR_IO, "%s: a regular file is needed", path);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     s = ampi_cu_plans_read(ctx, path, file, &f);

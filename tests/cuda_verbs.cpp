@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "called.h"
 #include <unistd.h>
@@ -195,6 +196,22 @@ static amp_status v_xent(world *w) {
     e.scaler = w->s;
     return amp_softmax_cross_entropy(w->x, e);
 }
+static amp_status v_vocabulary(world *w) { /* two pieces */
+    amp_linear_xent_desc d = AMP_ZERO;
+    d.linear.rows = 20;
+    d.linear.in = 8;
+    d.linear.out = 30;
+    d.linear.x = at(w, 0, AMP_F32);
+    d.linear.w = at(w, 0, AMP_F32, 1024);
+    d.linear.dw = at(w, 4, AMP_F32);
+    d.xent.labels = (int32_t *)w->buf[5];
+    d.xent.row_loss = (float *)w->buf[6];
+    d.xent.loss = (float *)w->buf[7];
+    d.chunk = 12;
+    d.scratch = w->buf[3];
+    d.scratch_bytes = 12 * 30 * 4 + 256;
+    return amp_linear_cross_entropy(w->x, d);
+}
 static amp_status gemm(world *w, amp_gemm_desc g) {
     g.m = 16;
     g.n = 24;
@@ -371,6 +388,20 @@ static amp_status v_dropout(world *w) {
     d.y = at(w, 8, AMP_F16);
     return amp_dropout(w->x, d);
 }
+static amp_status v_column_sums(world *w) {
+    return amp_column_sums(w->x, at(w, 8, AMP_BF16), at(w, 0, AMP_F32), 60, 48, 64, 0);
+}
+static amp_status v_activation(world *w) {
+    amp_activation_desc d = AMP_ZERO;
+    d.act = AMP_SILU;
+    d.count = N;
+    d.x = at(w, 0, AMP_F32);
+    d.y = at(w, 8, AMP_F16);
+    TRY(amp_activation(w->x, d));
+    d.dy = at(w, 1, AMP_F32);
+    d.dx = at(w, 8, AMP_F32);
+    return amp_activation(w->x, d);
+}
 static amp_status v_quantize(world *w) {
     amp_array none = AMP_ZERO, x = at(w, 0, AMP_F32);
     TRY(amp_quantize(w->delayed, 0, at(w, 8, AMP_F8E4M3), at(w, 8, AMP_F8E4M3, N), x, 64, 64, 0));
@@ -504,12 +535,13 @@ typedef struct verb {
 
 static const verb verbs[] = {/* enqueue first */
     {"cast", v_cast}, {"copy_async", v_copy}, {"cast as a copy", v_cast_same}, {"zero", v_zero}, {"step", v_step},
-    {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own},
-    {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain},
-    {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
-    {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
-    {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
-    {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
+    {"xent", v_xent}, {"vocabulary", v_vocabulary}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear},
+    {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
+    {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"inspect apply", v_apply},
+    {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam},
+    {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize},
+    {"linear f8", v_linear_f8}, {"column sums", v_column_sums}, {"activation", v_activation},
     {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
@@ -896,6 +928,14 @@ static void plan_arguments(world *w) {
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
     WANT(amp_cuda_plans_load(ctx, NULL), AMP_ERR_INVALID_ARG);
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
+    (void)remove(plans_path);
+    CHECK(mkfifo(plans_path, 0600) == 0, "no fifo");
+    (void)alarm(60); /* who opens it waits for a writer */
+    WANT(amp_cuda_plans_load(ctx, plans_path), AMP_ERR_IO);
+    CHECK(strstr(amp_last_error(ctx), "regular file"), "%s", amp_last_error(ctx));
+    WANT(amp_cuda_plans_save(ctx, plans_path), AMP_ERR_IO);
+    (void)alarm(0);
+    (void)remove(plans_path);
     amp_gemm_desc plain = planned(w, 32, 0); /* a plan without cuBLASLt is not saved */
     plain.d.dtype = AMP_BF16;
     plain.bias.data = NULL;

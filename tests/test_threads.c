@@ -63,6 +63,15 @@ static amp_watch watch_on(void) {
     return w;
 }
 
+static amp_activation_desc tanh_of(const bench *b) {
+    amp_activation_desc d = AMP_ZERO;
+    d.act = AMP_TANH;
+    d.count = 4;
+    d.x = b->x;
+    d.y = b->y;
+    return d;
+}
+
 #define DO(name, call) \
     static amp_status do_##name(bench *b) { return call; }
 #define DO_DESC(name, type, of, call) \
@@ -123,6 +132,9 @@ DO(amp_autocast_release, amp_autocast_release(b->ctx))
 DO(amp_autocast_input, amp_autocast_input(b->ctx, (amp_array *)b->room, AMP_OP_LINEAR, &b->x, 1))
 DO_VOID(amp_autocast_invalidate, amp_autocast_invalidate(b->ctx, NULL))
 DO_DESC(amp_snapshot_begin, amp_snapshot, AMP_ZERO, amp_snapshot_begin(b->ctx, NULL, &d))
+DO_DESC(amp_linear_cross_entropy, amp_linear_xent_desc, AMP_ZERO, amp_linear_cross_entropy(b->ctx, &d))
+DO_DESC(amp_linear_cross_entropy_bytes, amp_linear_xent_desc, AMP_ZERO,
+    amp_linear_cross_entropy_bytes(b->ctx, (size_t *)b->room, &d))
 DO_DESC(amp_dropout, amp_dropout_desc, AMP_ZERO, amp_dropout(b->ctx, &d))
 DO(amp_fp8_create, amp_fp8_create((amp_fp8 **)&b->made, b->ctx, NULL))
 DO_VOID(amp_fp8_destroy, amp_fp8_destroy(b->f))
@@ -134,6 +146,8 @@ DO_DESC(amp_gemm_tune, amp_gemm_desc, gemm_of(b), amp_gemm_tune(b->ctx, &d))
 DO_DESC(amp_linear_forward, amp_linear_desc, linear_of(b), amp_linear_forward(b->ctx, &d))
 DO_DESC(amp_linear_backward, amp_linear_desc, linear_of(b), amp_linear_backward(b->ctx, &d))
 DO_DESC(amp_linear_tune, amp_linear_desc, linear_of(b), amp_linear_tune(b->ctx, &d))
+DO(amp_column_sums, amp_column_sums(b->ctx, b->y, b->x, 1, 1, 0, 0))
+DO_DESC(amp_activation, amp_activation_desc, tanh_of(b), amp_activation(b->ctx, &d))
 DO_DESC(amp_softmax_cross_entropy, amp_xent_desc, AMP_ZERO, amp_softmax_cross_entropy(b->ctx, &d))
 DO_DESC(amp_state_save, amp_state_desc, state_of(b), amp_state_save(b->ctx, t_file("busy"), &d))
 DO_DESC(amp_state_load, amp_state_desc, state_of(b), amp_state_load(b->ctx, t_file("busy"), &d))

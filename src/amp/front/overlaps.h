@@ -11,8 +11,8 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
-/* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+/* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
+static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -22,6 +22,14 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
         AMPI_ULL(need));
     return AMP_OK;
+}
+
+/* what nearly every verb takes */
+static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    AMPI_CHECK(!a.data || a.dtype != AMP_F64,
+        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+    return ampi_check_storage(ctx, name, a, need, required);
 }
 
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {

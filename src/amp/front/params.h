@@ -59,6 +59,7 @@ struct amp_params {
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+static void ampi_iteration_ended(amp_ctx *ctx);                      /* casts of arrays that no set owns, too */
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -76,7 +77,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
-    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+    return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
@@ -104,7 +105,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
-    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
@@ -197,7 +198,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
         amp_dtype_name(d->model.dtype), amp_dtype_name(model));
     AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
-    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
+    AMPI_CHECK(ampi_is_dtype(d->grad.dtype), "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
         AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
             "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);

@@ -339,6 +339,7 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
     AMPI_TRY((ctx->b->next_scale)(ctx, s->state));
     ampi_next_iteration(s);
+    ampi_iteration_ended(ctx);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
