@@ -842,7 +842,8 @@ AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, c
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
 /* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set,
-   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
+   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise: amp_gemm alone, no scaler. Class:
+   host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
    backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
@@ -859,9 +860,9 @@ typedef struct amp_precision {
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
    16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
    act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
-   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
-   other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
-   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
+   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -6983,7 +6984,10 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    k->valid = !fresh ? 0 : reader == AMPI_BACKWARD && !k->set ? 2 : 1;
+    if (!fresh)
+        k->valid = 0;
+    else
+        k->valid = reader == AMPI_BACKWARD && !k->set ? 2 : 1;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
@@ -11626,14 +11630,19 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
     size_t c;
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++) {
-        const amp_bias_grad_job *d = j->job;
-        for (c = 0; c < cols && d->step != 1; c++)
-            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */

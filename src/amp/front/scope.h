@@ -418,7 +418,10 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    k->valid = !fresh ? 0 : reader == AMPI_BACKWARD && !k->set ? 2 : 1;
+    if (!fresh)
+        k->valid = 0;
+    else
+        k->valid = reader == AMPI_BACKWARD && !k->set ? 2 : 1;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
