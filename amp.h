@@ -237,7 +237,8 @@ typedef enum amp_dtype {
     AMP_BF16,     /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
-    AMP_DTYPE_COUNT
+    AMP_DTYPE_COUNT,
+    AMP_F64 = 64 /* double: amp_cast, amp_all_finite and amp_dtype_size take it, and no others: cast it to AMP_F32 */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
@@ -377,9 +378,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the row to
-   float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
+   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
+   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
@@ -407,6 +408,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+   From AMP_F64 to AMP_F32 only to nearest.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
@@ -417,8 +419,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, which need counts; {NULL} entries are skipped. AMP_OK whatever is found.
-   Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, of doubles, too. In lists a count is needed; 0 is an empty array, as {NULL}
+   is. AMP_OK whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -499,7 +501,8 @@ typedef struct amp_param_desc {
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. Class: setup. */
+   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -841,9 +844,9 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set,
-   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise: amp_gemm alone, no scaler. Class:
-   host. */
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the
+   set, the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
+   Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
    backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
@@ -914,7 +917,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -967,8 +972,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux. Class:
-   enqueue. Numerics: products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
+   Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
@@ -1041,6 +1046,28 @@ typedef struct amp_xent_desc {
    a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
    `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
+
+/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+typedef struct amp_linear_xent_desc {
+    uint32_t _begin, _pad;
+    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y, aux, dy: dtypes alone; no act, before, after.
+                               dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
+    amp_xent_desc xent;   /* as for amp_softmax_cross_entropy. rows, classes, ld: 0 or the layer's; logits, dlogits: no
+                               data, dlogits.dtype AMP_AUTO => what products read w in (FP8: y's dtype) */
+    size_t chunk;         /* 0 => as many as have 64 MB of logits in FP32, a multiple of 256, at least 256 */
+    void *scratch;        /* context memory, aligned to 256 bytes: begins with the last piece's logits, or gradient */
+    size_t scratch_bytes; /* at least what amp_linear_cross_entropy_bytes says */
+    uint64_t _end;
+} amp_linear_xent_desc;
+
+/* Loss, row losses, dx, dw and dbias as from the three verbs. Rows that count are counted before the first piece. With
+   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
+   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
+   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
+   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
+/* *bytes: the scratch that it needs; desc without scratch. Class: host. */
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
 
@@ -1152,6 +1179,9 @@ AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a const
 AMP_INLINE int ampi_has_inf(ampi_format f) { return f.over != f.nan; }
 /* Not made of the rows: as comparisons it leaves ampi_k_cast 80 registers instead of 94. */
 AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+#if !defined(AMP_DEVICE) /* no kernel asks */
+    if (t == AMP_F64) return 8u;
+#endif
     if (t == AMP_F32) return 4u;
     if (t == AMP_F16 || t == AMP_BF16) return 2u;
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
@@ -1302,6 +1332,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1313,6 +1344,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
         AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
@@ -1705,6 +1737,32 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #undef AMPI_OP1
 #undef AMPI_OP2
 
+/* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
+
+/* The bits of a float to those of a double, exactly; NaN made quiet. */
+AMP_INLINE uint64_t ampi_f64_of(uint32_t x) {
+    uint64_t sign = (uint64_t)(x >> 31) << 63, a = x & 0x7fffffffu, e = 897;
+    uint64_t quiet = a > 0x7f800000u ? (uint64_t)1 << 51 : 0;
+    if (a == 0) return sign;
+    if (a >= 0x7f800000u) return sign | (uint64_t)0x7ff << 52 | (a & 0x7fffffu) << 29 | quiet;
+    if (a >= 0x00800000u) return sign | ((a << 29) + ((uint64_t)896 << 52));
+    for (; !(a >> 23); e--)
+        a <<= 1;
+    return sign | e << 52 | (a & 0x7fffffu) << 29;
+}
+/* A double to the pattern of any dtype, rounded once; how, r and saturate as in ampi_encode, F32 always to nearest. */
+AMP_INLINE uint32_t ampi_encode_f64(double x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    uint32_t odd = ampi_odd_f32(x), size = odd & 0x7fffffffu, nearest;
+    if (t != AMP_F32) return ampi_encode_any(odd, t, how, r, saturate);
+    if (size > 0x7f800000u) return odd;
+    nearest = ampi_bits(amp_narrow(x));
+    return saturate && (nearest & 0x7fffffffu) == 0x7f800000u ? nearest - 1u : nearest;
+}
+/* 0: a double is finite; 1: Inf; 2: NaN */
+AMP_INLINE uint32_t ampi_f64_fault(uint64_t x) {
+    x &= ~((uint64_t)1 << 63);
+    return (uint32_t)(x >= (uint64_t)0x7ff << 52) + (uint32_t)(x > (uint64_t)0x7ff << 52);
+}
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
@@ -2004,6 +2062,12 @@ AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     f->overflow += overflow;
     if ((nan | inf | overflow) && at < f->first) f->first = at;
 }
+AMP_INLINE void amp_count_f64(amp_faults *f, uint64_t x, uint32_t at) { /* a double */
+    uint32_t fault = ampi_f64_fault(x);
+    f->nan += fault == 2u;
+    f->inf += fault == 1u;
+    if (fault && at < f->first) f->first = at;
+}
 /* Product u, stored as something whose value is `stored`. */
 AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
     if (!amp_is_finite(u) || amp_is_finite(stored)) return;
@@ -2242,7 +2306,8 @@ typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
-/* All factors of a sum over k in one, and those of c; read where the product runs. */
+/* All factors of a sum over k in one, and those of c; read where the product runs. Where those of c give 0, c does not
+   count, whatever it is (BLAS's rule; so does cuBLASLt with factors on the device). A sum over k always counts. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
     float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
@@ -2271,7 +2336,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
@@ -3347,6 +3412,8 @@ AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_activation, amp_activation_desc, (c), amp_ctx *c)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy, amp_linear_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy_bytes, amp_linear_xent_desc, (c, bytes), amp_ctx *c, size_t *bytes)
 AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
 AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
 AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
@@ -3495,6 +3562,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_NAME)
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
+    case AMP_F64: return "f64";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -4011,8 +4079,8 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
-/* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+/* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
+static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -4022,6 +4090,14 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
         AMPI_ULL(need));
     return AMP_OK;
+}
+
+/* what nearly every verb takes */
+static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    AMPI_CHECK(!a.data || a.dtype != AMP_F64,
+        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+    return ampi_check_storage(ctx, name, a, need, required);
 }
 
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
@@ -4061,20 +4137,46 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
     return AMP_OK;
 }
 
+/* Arrays of many owners, of which no two may overlap: sorted, two that do are neighbours. */
+typedef struct ampi_range {
+    uintptr_t first;
+    size_t bytes, owner;
+    const char *what;
+} ampi_range;
+static int ampi_range_order(const void *a, const void *b) {
+    const ampi_range *x = (const ampi_range *)a, *y = (const ampi_range *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the second of two that do, or NULL */
+    size_t i;
+    if (n) qsort(r, n, sizeof *r, ampi_range_order);
+    for (i = 1; i < n; i++)
+        if (r[i].first - r[i - 1].first < r[i - 1].bytes) return &r[i];
+    return NULL;
+}
+
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
-static amp_status ampi_check_map(
+static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
         "a count of %llu is too large", AMPI_ULL(count));
     AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
         "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
+}
+
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    return ampi_check_stored_map(ctx, name_y, y, name_x, x, count);
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -4084,7 +4186,9 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(
         opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
+    AMPI_CHECK(opt->rounding == AMP_NEAREST || src.dtype != AMP_F64 || dst.dtype != AMP_F32,
+        "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
+    AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
@@ -4092,32 +4196,36 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
-/* A good entry of a list: an array with a count, or {NULL}. */
-static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
-    const size_t size = amp_dtype_size(a.dtype);
+/* A good entry of a list: an array, of no elements, too, or {NULL}. */
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
+    const size_t size = doubles || a.dtype != AMP_F64 ? amp_dtype_size(a.dtype) : 0;
     size_t bytes;
     if (!a.data) return a.count == 0;
-    if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
+    if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
     AMPI_CHECK(!n || a, "arrays is NULL");
-    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
-    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
-    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
+    if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
+    return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+}
+
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
     AMPI_HAS(finite);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
@@ -4169,7 +4277,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
@@ -4289,7 +4397,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
-    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+    return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
@@ -4317,7 +4425,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
-    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
@@ -4410,7 +4518,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
         amp_dtype_name(d->model.dtype), amp_dtype_name(model));
     AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
-    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
+    AMPI_CHECK(ampi_is_dtype(d->grad.dtype), "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
         AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
             "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
@@ -4809,9 +4917,48 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
     if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
@@ -5964,24 +6111,25 @@ static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master
         AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
     return 1;
 }
-#define AMPI_MANY_SUBNORMAL 0.1 /* of values that are not 0 */
+#define AMPI_MANY_SUBNORMAL 10.0 /* percent of the values that are not 0 */
 static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) {
-    const amp_fates *f = &row->fate[t];
     double by = (double)amp_histogram_suggest_scale(&row->values);
+    double subnormal = 0.0;
     int narrow = t == AMP_F16 || ampi_is_f8(t);
+    if (narrow) subnormal = 100.0 * row->fate[t].subnormal; /* an array that is not there may have any dtype */
     if (row->values.total && row->values.zero == row->values.total) {
         AMPI_ADVISE(row,
             is_gradient && narrow ? "every value is 0: raise the loss scale, or is the layer cut off?"
                                   : "every value is 0: is the layer cut off?");
         return 1;
     }
-    if (!narrow || f->subnormal < AMPI_MANY_SUBNORMAL) return 0;
+    if (subnormal < AMPI_MANY_SUBNORMAL) return 0;
     if (is_gradient && t == AMP_F16 && by > 1.0)
         AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in f16: a loss scale %.0f times as large fits",
-            100.0 * f->subnormal, by);
+            subnormal, by);
     else
-        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale",
-            100.0 * f->subnormal, amp_dtype_name(t));
+        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale", subnormal,
+            amp_dtype_name(t));
     return 1;
 }
 
@@ -6116,6 +6264,7 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (w->where) return AMP_OK;
     AMPI_CHECK(name, "name is NULL");
+    AMPI_CHECK(!a.data || a.count, "array.count is 0");
     AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
@@ -6976,7 +7125,7 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
 
 static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
-    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    if (ampi_is_f8(a.dtype) || !ampi_is_dtype(a.dtype)) return 0;
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
@@ -6984,10 +7133,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    if (!fresh)
-        k->valid = 0;
-    else
-        k->valid = reader == AMPI_BACKWARD && !k->set ? 2 : 1;
+    const int ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = !fresh ? 0 : 1 + ends;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
@@ -8310,6 +8457,304 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
     AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
 }
 
+/* ---- a linear layer and its cross-entropy together, in pieces of rows.   tests: tests/test_products.c ---- */
+
+#define AMPI_VOCABULARY_BYTES ((size_t)64 << 20) /* of a piece's logits as floats, where 256 rows have less */
+
+/* What amp_linear_cross_entropy works with: a layer as forward and as backward see it, of one piece, and the loss. */
+typedef struct ampi_vocabulary {
+    ampi_layer forward, backward;
+    amp_xent_job loss;
+    amp_precision made;
+    amp_linear_desc l; /* all rows, dtypes known; x and w as products read them, dw and dbias as they are added up */
+    amp_array logits, dlogits;
+    size_t chunk, piece, bytes; /* rows at a time, of which products of backward take `piece`; of scratch */
+    char *scratch;              /* NULL: only the bytes are wanted */
+    int32_t gradients, fp8;
+} ampi_vocabulary;
+
+/* Memory for n elements, from the scratch. */
+static amp_array ampi_vocabulary_room(ampi_vocabulary *v, amp_dtype dtype, size_t n) {
+    amp_array a = amp_arrn(v->scratch ? v->scratch + v->bytes : NULL, dtype, n);
+    v->bytes += (size_t)ampi_round256(n * amp_dtype_size(dtype));
+    return a;
+}
+static amp_status ampi_check_vocabulary(amp_ctx *ctx, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_desc *x = &d->xent;
+    AMPI_CHECK(l->act == AMP_ACT_NONE && !l->before && !l->after, "desc.linear has an act, before or after");
+    AMPI_CHECK(!l->y.data && !l->aux.data && !l->dy.data && !x->logits.data && !x->dlogits.data,
+        "desc.linear.y, aux, dy, desc.xent.logits and dlogits have no data here: only dtypes");
+    AMPI_CHECK(!x->rows || x->rows == l->rows, "desc.xent.rows is %llu, but desc.linear.rows is %llu",
+        AMPI_ULL(x->rows), AMPI_ULL(l->rows));
+    AMPI_CHECK(!x->classes || x->classes == l->out, "desc.xent.classes is %llu, but desc.linear.out is %llu",
+        AMPI_ULL(x->classes), AMPI_ULL(l->out));
+    AMPI_CHECK(!x->ld || x->ld == l->out, "desc.xent.ld is %llu; it must be 0 or desc.linear.out", AMPI_ULL(x->ld));
+    AMPI_CHECK(!x->softmax && !x->from, "desc.xent.softmax or from is given");
+    return AMP_OK;
+}
+/* The rows of a piece. In ordered mode dw takes 256 at a time, as one product of all rows adds them up. */
+static void ampi_vocabulary_rows(const amp_ctx *ctx, ampi_vocabulary *v, size_t chunk) {
+    size_t fit = AMPI_VOCABULARY_BYTES / 4u / v->l.out / 256u * 256u;
+    int ordered = ((v->l.flags | ctx->b->gemm_flags) & AMP_GEMM_ORDERED) != 0;
+    if (!chunk) chunk = fit > 256u ? fit : 256u;
+    v->chunk = chunk < v->l.rows ? chunk : v->l.rows;
+    v->piece = ordered && v->chunk > 256u ? 256u : v->chunk;
+}
+/* The dtypes of logits and their gradient, as amp_linear_forward would choose them. */
+static amp_status ampi_vocabulary_dtypes(amp_ctx *ctx, ampi_vocabulary *v, amp_dtype gradient) {
+    ampi_layer layer;
+    amp_linear_desc l = v->l;
+    l.fp8 = NULL;
+    l.record = &v->made;
+    l.y.data = v; /* it would be there */
+    AMPI_TRY(ampi_check_linear(ctx, &l, &ampi_goal_run, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, &layer, &v->made));
+    v->l.x = layer.l.x;
+    if (v->l.dx.dtype == AMP_AUTO) v->l.dx.dtype = v->made.x;
+    v->l.y.dtype = v->made.y;
+    v->l.dy.dtype = gradient != AMP_AUTO ? gradient : v->made.used;
+    if (v->l.fp8 && gradient == AMP_AUTO) v->l.dy.dtype = v->made.y;
+    AMPI_CHECK(ampi_is_dtype(v->l.y.dtype), "desc.linear.y.dtype is %d", (int)v->l.y.dtype);
+    AMPI_CHECK(ampi_is_dtype(v->l.dy.dtype), "desc.xent.dlogits.dtype is %d", (int)v->l.dy.dtype);
+    return AMP_OK;
+}
+/* Where things lie in the scratch. */
+static void ampi_vocabulary_rooms(ampi_vocabulary *v) {
+    amp_linear_desc *l = &v->l;
+    size_t n = v->chunk * l->out;
+    v->bytes = 0;
+    v->logits = ampi_vocabulary_room(v, l->y.dtype, n);
+    v->dlogits = v->logits;
+    if (v->gradients && l->dy.dtype != l->y.dtype) v->dlogits = ampi_vocabulary_room(v, l->dy.dtype, n);
+    if (!v->gradients) v->dlogits.data = NULL;
+    if (v->piece < l->rows) {
+        if (l->dw.data && l->dw.dtype != AMP_F32) l->dw = ampi_vocabulary_room(v, AMP_F32, l->in * l->out);
+        if (l->dbias.data && l->dbias.dtype != AMP_F32) l->dbias = ampi_vocabulary_room(v, AMP_F32, l->out);
+    }
+    if (!l->fp8) return;
+    l->scratch = v->scratch ? v->scratch + v->bytes : NULL;
+    l->scratch_bytes = (size_t)(ampi_round256(v->chunk * l->in) + ampi_round256(l->in * l->out));
+    l->scratch_bytes += 2u * (size_t)ampi_round256(n);
+    v->bytes += l->scratch_bytes + (size_t)ampi_round256(l->in * l->out); /* w twice */
+}
+static amp_status ampi_vocabulary_of(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    amp_xent_desc x;
+    memset(v, 0, sizeof *v);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK_DESC(&d->linear);
+    AMPI_TRY(ampi_check_vocabulary(ctx, d));
+    v->l = d->linear;
+    x = d->xent;
+    x.rows = v->l.rows;
+    x.classes = v->l.out;
+    AMPI_CHECK(v->l.in && v->l.out, "desc.linear.%s is 0", v->l.in ? "out" : "in");
+    AMPI_TRY(ampi_xent_job_of(ctx, &x, &v->loss));
+    v->gradients = v->l.dx.data || v->l.dw.data || v->l.dbias.data;
+    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, x.dlogits.dtype));
+    ampi_vocabulary_rows(ctx, v, d->chunk);
+    v->scratch = (char *)d->scratch;
+    ampi_vocabulary_rooms(v);
+    return AMP_OK;
+}
+
+static amp_status ampi_vocabulary_arrays(amp_ctx *ctx, const ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_job *j = &v->loss;
+    size_t nx = l->rows * l->in, nw = l->in * l->out, ny = l->rows * l->out;
+    const ampi_extent r[12] = {
+        ampi_extent_of("desc.scratch", amp_arr(d->scratch, AMP_F8E4M3), d->scratch_bytes, 0, 1),
+        ampi_extent_of("desc.linear.x", v->l.x, nx, 1, 0),
+        ampi_extent_of("desc.linear.w", l->w, nw, 1, 0),
+        ampi_extent_of("desc.linear.bias", l->bias, l->out, 1, 0),
+        ampi_extent_of("desc.linear.dx", v->l.dx, nx, 0, 1),
+        ampi_extent_of("desc.linear.dw", l->dw, nw, 0, 1),
+        ampi_extent_of("desc.linear.dbias", l->dbias, l->out, 0, 1),
+        ampi_extent_of("desc.xent.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 1, 0),
+        ampi_extent_of("desc.xent.targets", j->targets, ny, 1, 0),
+        ampi_extent_of("desc.xent.weights", j->weights, l->out, 1, 0),
+        ampi_extent_of("desc.xent.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
+        ampi_extent_of("desc.xent.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
+    };
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.x", v->l.x, nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.w", l->w, nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.bias", l->bias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dx", v->l.dx, nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dw", l->dw, nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dbias", l->dbias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.targets", j->targets, ny, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.weights", j->weights, l->out, 0));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.loss", j->loss, 4u));
+    AMPI_CHECK(!v->bytes || (d->scratch && d->scratch_bytes >= v->bytes),
+        "desc.scratch has %llu bytes, but %llu are needed", AMPI_ULL(d->scratch ? d->scratch_bytes : 0),
+        AMPI_ULL(v->bytes));
+    AMPI_CHECK(((uintptr_t)d->scratch & 255u) == 0, "desc.scratch is not aligned to 256 bytes");
+    return ampi_check_extents(ctx, r, 12);
+}
+
+/* Rows at .. at + n of a matrix with `cols` columns; no data: none. */
+static amp_array ampi_rows_of(amp_array a, size_t at, size_t n, size_t cols) {
+    if (a.data) a.data = (char *)a.data + at * cols * amp_dtype_size(a.dtype);
+    a.count = n * cols;
+    return a;
+}
+/* The layer for n rows of x from `at` on. */
+static void ampi_vocabulary_cut(const ampi_vocabulary *v, ampi_layer *layer, size_t at, size_t n) {
+    layer->l.rows = n;
+    layer->nx = n * v->l.in;
+    layer->ny = n * v->l.out;
+    layer->l.x = ampi_rows_of(v->l.x, at, n, v->l.in);
+}
+/* The two layers, for a whole piece. FP8: w is quantised once, to both copies. */
+static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
+    amp_precision made = v->made;
+    amp_linear_desc *l = &v->l;
+    amp_quantize_job w, back;
+    ampi_layer *f = &v->forward, *b = &v->backward;
+    l->record = &v->made;
+    l->y.data = v->logits.data;
+    AMPI_TRY(ampi_check_linear(ctx, l, &ampi_goal_run, f));
+    ampi_vocabulary_cut(v, f, 0, v->chunk);
+    AMPI_TRY(ampi_forward_dtypes(ctx, f, &made));
+    v->made = made;
+    v->fp8 = f->fp8;
+    if (!f->fp8) {
+        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, 0, &l->x));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, 0, &l->w));
+        f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
+        f->l.w = l->w;
+    }
+    *b = *f;
+    b->l.dy = v->dlogits;
+    b->l.dw = l->dw;
+    b->l.dbias = l->dbias;
+    if (f->fp8 && v->gradients) AMPI_TRY(ampi_fp8_factors(ctx, b, 1));
+    if (!f->fp8) return AMP_OK;
+    b->w.array.data = (char *)l->scratch + l->scratch_bytes;
+    w = ampi_fp8_cast_w(f);
+    back = ampi_fp8_cast_w(b);
+    w.keep = l->fp8_keep != 0;
+    if (l->dx.data && back.dst.data) w.dst = back.dst;
+    if (l->dx.data && back.dst_t.data) w.dst_t = back.dst_t;
+    return l->rows ? (ctx->b->quantize)(ctx, &w) : AMP_OK;
+}
+static amp_status ampi_vocabulary_forward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    ampi_layer *f = &v->forward;
+    amp_quantize_job x;
+    ampi_vocabulary_cut(v, f, at, n);
+    AMPI_TRY(ampi_forward_factors(ctx, f));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&f->l, 0, f->l.x, n, v->l.in);
+        x.dst = f->x.array;
+        x.keep = f->l.fp8_keep != 0;
+        AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    }
+    return ampi_forward_product(ctx, f, &ampi_goal_run);
+}
+/* For rows at .. at + n, whose gradient is that of the piece's from row `from` on. */
+static amp_status ampi_vocabulary_backward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t from, size_t n) {
+    ampi_layer *b = &v->backward;
+    amp_quantize_job x, dy;
+    ampi_vocabulary_cut(v, b, at, n);
+    b->l.dx = ampi_rows_of(v->l.dx, at, n, v->l.in);
+    b->l.dy = ampi_rows_of(v->dlogits, from, n, v->l.out);
+    AMPI_TRY(ampi_backward_factors(ctx, b));
+    AMPI_TRY(ampi_gradient_before_act(ctx, b));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&b->l, 0, b->l.x, n, v->l.in);
+        x.dst_t = b->x.array;
+        x.keep = 1;
+        dy = ampi_fp8_cast(&b->l, 2, b->l.dy, n, v->l.out);
+        if (b->l.dx.data) dy.dst = b->dy.array;
+        if (b->l.dw.data) dy.dst_t = b->dy_by_rows.array;
+        if (b->l.dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+        if (dy.dst.data || dy.dst_t.data) AMPI_TRY((ctx->b->quantize)(ctx, &dy));
+    }
+    AMPI_TRY(ampi_backward_products(ctx, b, &ampi_goal_run));
+    b->l.accumulate = 1;
+    return AMP_OK;
+}
+/* Would its products be refused? */
+static amp_status ampi_vocabulary_can(amp_ctx *ctx, ampi_vocabulary *v) {
+    AMPI_TRY(ampi_forward_factors(ctx, &v->forward));
+    AMPI_TRY(ampi_forward_product(ctx, &v->forward, &ampi_goal_check));
+    if (!v->gradients) return AMP_OK;
+    ampi_vocabulary_cut(v, &v->backward, 0, v->piece);
+    AMPI_TRY(ampi_backward_factors(ctx, &v->backward));
+    return ampi_backward_products(ctx, &v->backward, &ampi_goal_check);
+}
+static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    amp_xent_job j = v->loss;
+    size_t from, m;
+    AMPI_TRY(ampi_vocabulary_forward(ctx, v, at, n));
+    j.first = at;
+    j.rows = n;
+    j.logits = v->logits;
+    j.dlogits = v->dlogits;
+    j.targets = ampi_rows_of(j.targets, at, n, v->l.out);
+    if (n) AMPI_TRY((ctx->b->xent)(ctx, &j));
+    if (!v->gradients) return AMP_OK;
+    for (from = 0; from == 0 || from < n; from += m) {
+        ampi_mark mark = ampi_scope_mark(ctx);
+        amp_status st;
+        m = n - from < v->piece ? n - from : v->piece;
+        st = ampi_vocabulary_backward(ctx, v, at + from, from, m);
+        ampi_scope_pop(ctx, mark);
+        if (st != AMP_OK || !n) return st;
+    }
+    return AMP_OK;
+}
+/* A gradient of 16 bits or 8: into the FP32 scratch before it is added to, and back. */
+static amp_status ampi_vocabulary_cast(amp_ctx *ctx, amp_array to, amp_array from, size_t n) {
+    static const amp_cast_desc nearest = AMP_ZERO;
+    if (!to.data || to.data == from.data) return AMP_OK;
+    return (ctx->b->cast)(ctx, to, from, n, &nearest);
+}
+static amp_status ampi_vocabulary_run(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_desc *given) {
+    size_t nw = v->l.in * v->l.out, at, n;
+    AMPI_TRY(ampi_vocabulary_layers(ctx, v));
+    AMPI_TRY(ampi_vocabulary_can(ctx, v));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dw, given->dw, nw));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dbias, given->dbias, v->l.out));
+    for (at = 0; at == 0 || at < v->l.rows; at += n) {
+        n = v->l.rows - at < v->chunk ? v->l.rows - at : v->chunk;
+        AMPI_TRY(ampi_vocabulary_piece(ctx, v, at, n));
+        if (!n) break;
+    }
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dw, v->l.dw, nw));
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dbias, v->l.dbias, v->l.out));
+    if (given->record) *given->record = v->made;
+    return v->l.rows || !v->loss.loss ? AMP_OK : (ctx->b->zero)(ctx, v->loss.loss, sizeof *v->loss.loss);
+}
+static amp_status ampi_do_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    ampi_mark mark;
+    amp_status st;
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    AMPI_TRY(ampi_vocabulary_arrays(ctx, &v, desc));
+    AMPI_HAS(gemm);
+    AMPI_HAS(xent);
+    mark = ampi_scope_mark(ctx);
+    st = ampi_vocabulary_run(ctx, &v, &desc->linear);
+    ampi_scope_pop(ctx, mark);
+    return st;
+}
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy, (ctx, desc));
+}
+static amp_status ampi_do_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    AMPI_CHECK(bytes, "bytes is NULL");
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    *bytes = v.bytes;
+    return AMP_OK;
+}
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy_bytes, (ctx, bytes, desc));
+}
+
 /* ==== >>front-plan ===============================================================================================
    The memory plan.   tests: tests/test_memory.c */
 
@@ -8330,7 +8775,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     amp_plan p = AMP_ZERO;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
-    if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
+    if (!policy || !out || (n && !layers) || !ampi_is_dtype(in)) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
     if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
     for (i = 0; i < n; i++) {
@@ -9604,8 +10049,8 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
-    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all
-       unless NULL, terms in their place and the sum of these; then gradients */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, their sum unless
+       NULL, terms in their place and the sum of these; then gradients */
     void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
     void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
     /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
@@ -10512,6 +10957,26 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
+/* From doubles or to doubles. */
+static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    const amp_cast_desc *d = j->d;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK);
+    (void)w;
+    for (; i < end; i++) {
+        uint32_t r = d->rounding == AMP_STOCHASTIC ? amp_random(d->seed, d->stream, d->offset + i) : 0u;
+        uint64_t wide;
+        double x;
+        if (j->dst.dtype == AMP_F64) {
+            wide = ampi_f64_of(ampi_load_bits(j->src.data, j->src.dtype, i));
+            memcpy(ampi_at(j->dst, i), &wide, sizeof wide);
+        } else {
+            memcpy(&x, ampi_at(j->src, i), sizeof x);
+            ampi_store_pattern(
+                j->dst.data, j->dst.dtype, i, ampi_encode_f64(x, j->dst.dtype, d->rounding, r, (int)d->saturate));
+        }
+    }
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
@@ -10521,6 +10986,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.src = src;
     j.n = n;
     j.d = d;
+    if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
+        return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10579,6 +11046,14 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
+static void ampi_finite_f64(amp_faults *f, amp_array a) {
+    size_t i;
+    uint64_t x;
+    for (i = 0; i < a.count; i++) {
+        memcpy(&x, ampi_at(a, i), sizeof x);
+        amp_count_f64(f, x, (uint32_t)i);
+    }
+}
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK], *u = own;
@@ -10606,6 +11081,8 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
         ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else if (a.dtype == AMP_F64)
+        ampi_finite_f64(&f, a);
     else
         ampi_finite_check(j, &f, a);
     if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);
@@ -11058,12 +11535,11 @@ static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const char *model = (const char *)b->p->model + 2 * b->i;
     const char *low = (const char *)b->p->low;
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    (b->k->count_unchanged)(t, model, low, b->n);
+    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -11337,11 +11813,11 @@ static const float *ampi_bias_of(
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    float alpha = amp_gemm_alpha(d);
+    float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
-    if (d->c.data) {
+    if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, beta);
     }
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
     if (d->backward) {
@@ -11838,8 +12314,10 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
 static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
     const amp_xent_job *d = j->d;
     size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        const char *from = ampi_at(d->logits, (row + r) * d->ld);
+        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    }
     memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
     for (r = 0; r < AMPI_XENT_ROWS; r++)
         for (c = 0; c < n; c++)
@@ -11851,8 +12329,10 @@ static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows
     for (r = 0; r < rows; r++)
         for (c = 0; c < n; c++)
             buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
+        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    }
 }
 /* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
 static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
@@ -11862,21 +12342,22 @@ static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
     float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
     size_t r;
     ampi_xent_few_load(j, at, rows, x, buf);
-    j->c->k->few_terms(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
     for (r = 0; r < rows; r++) {
         int64_t label = amp_xent_label(d, d->first + at + r);
+        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
         amp_xent_row row = AMP_ZERO;
         if (amp_xent_is_wrong(d, label)) continue;
         row.max = max[r];
         row.sum = sum[r];
         row.target = buf[r * d->classes + (size_t)label];
-        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        ampi_xent_end_row(j, at + r, label, &row, mean);
         by[r] = row.by;
         less[r] = row.less;
         at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
     }
     if (!d->dlogits.data) return;
-    j->c->k->few_shares(x, d->classes, by, less);
+    (j->c->k->few_shares)(x, d->classes, by, less);
     for (r = 0; r < rows; r++) {
         int64_t label = amp_xent_label(d, d->first + at + r);
         if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
@@ -12489,9 +12970,8 @@ AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
 }
 /* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
 AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
-    AMPI_WORDS b = AMPI_BITS(y), size = AMPI_AND(b, AMPI_WORD(0x7fffffffu));
-    AMPI_WORDS above_inf = AMPI_SUB_WORDS(size, AMPI_WORD(0x7f800000u)); /* > 0: NaN */
-    AMPI_MASK open = AMPI_GREATER(AMPI_MAX(b, above_inf), AMPI_WORD(0));
+    AMPI_WORDS above = AMPI_BITS(AMPI_AT_LEAST(y, AMPI_SET(0.0f))); /* 0, more, and NaN of any sign */
+    AMPI_MASK open = AMPI_GREATER(AMPI_AND(above, AMPI_WORD(0x7fffffffu)), AMPI_WORD(0));
     return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif

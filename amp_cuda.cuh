@@ -262,6 +262,7 @@ extern "C++" { /* wherever this file is included */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK
@@ -998,6 +999,19 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_C
     }
 }
 
+/* From doubles or to doubles. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_f64(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    for (; i < a.n; i += step) {
+        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + i) : 0u;
+        if (a.dst_type == AMP_F64)
+            ((uint64_t *)a.dst)[i] = ampi_f64_of(ampi_load_bits(a.src, a.src_type, i));
+        else
+            ampi_store_pattern(
+                a.dst, a.dst_type, i, ampi_encode_f64(((const double *)a.src)[i], a.dst_type, a.how, r, a.saturate));
+    }
+}
+
 /* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
 typedef struct ampi_k_list {
     void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
@@ -1094,6 +1108,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         ampi_k_part p = ampi_k_find(&list, chunk);
         amp_faults f = amp_no_faults();
         uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
+        if (p.type == AMP_F64) {
+            for (i = threadIdx.x; i < p.n; i += AMP_BLOCK)
+                amp_count_f64(&f, ((const uint64_t *)p.data)[p.base + i], i);
+            p.n = groups = 0;
+        }
         for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
@@ -1140,7 +1159,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_finite) X(ampi_k_histogram)
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)
 /* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
    tests: tests/test_fp8.c */
 
@@ -3059,6 +3078,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
     }
 }
+
 #define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue) X(ampi_k_activation)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
@@ -3702,6 +3722,8 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.stream = desc->stream;
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
+    if (dst.dtype == AMP_F64 || src.dtype == AMP_F64)
+        return ampi_cu_share(c, ampi_cu_parts(n, AMP_BLOCK), ampi_k_cast_f64, a);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
     return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
@@ -4935,11 +4957,14 @@ static amp_status ampi_cu_plans_read(amp_ctx *ctx, const char *path, FILE *file,
 static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     ampi_cu_plan_file *f = NULL;
+    struct stat there;
     FILE *file;
     amp_status s;
     uint64_t i;
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
+    if (stat(path, &there) == 0 && (there.st_mode & S_IFMT) != S_IFREG) /* to open a fifo might never end */
+        return amp_fail(ctx, AMP_ERR_IO, "%s: a regular file is needed", path);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     s = ampi_cu_plans_read(ctx, path, file, &f);

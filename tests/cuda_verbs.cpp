@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "called.h"
 #include <unistd.h>
@@ -194,6 +195,22 @@ static amp_status v_xent(world *w) {
     e.dlogits = at(w, 4, AMP_F16);
     e.scaler = w->s;
     return amp_softmax_cross_entropy(w->x, e);
+}
+static amp_status v_vocabulary(world *w) { /* two pieces */
+    amp_linear_xent_desc d = AMP_ZERO;
+    d.linear.rows = 20;
+    d.linear.in = 8;
+    d.linear.out = 30;
+    d.linear.x = at(w, 0, AMP_F32);
+    d.linear.w = at(w, 0, AMP_F32, 1024);
+    d.linear.dw = at(w, 4, AMP_F32);
+    d.xent.labels = (int32_t *)w->buf[5];
+    d.xent.row_loss = (float *)w->buf[6];
+    d.xent.loss = (float *)w->buf[7];
+    d.chunk = 12;
+    d.scratch = w->buf[3];
+    d.scratch_bytes = 12 * 30 * 4 + 256;
+    return amp_linear_cross_entropy(w->x, d);
 }
 static amp_status gemm(world *w, amp_gemm_desc g) {
     g.m = 16;
@@ -518,13 +535,14 @@ typedef struct verb {
 
 static const verb verbs[] = {/* enqueue first */
     {"cast", v_cast}, {"copy_async", v_copy}, {"cast as a copy", v_cast_same}, {"zero", v_zero}, {"step", v_step},
-    {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own},
-    {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain},
-    {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
-    {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
-    {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
-    {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
-    {"column sums", v_column_sums}, {"activation", v_activation}, {"cast stochastic", v_cast_sr},
+    {"xent", v_xent}, {"vocabulary", v_vocabulary}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear},
+    {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
+    {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"inspect apply", v_apply},
+    {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam},
+    {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize},
+    {"linear f8", v_linear_f8}, {"column sums", v_column_sums}, {"activation", v_activation},
+    {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
     {"norm", q_norm}, {"report", q_report}, {"watch", q_watch}, {"param_read", q_read}, {"param_write", q_write},
@@ -633,6 +651,48 @@ static void test_plain_products() {
     CHECK(warnings == 1, "%ld warnings about one shape", warnings);
     end(&w);
     no_leak("plain products");
+}
+
+/* ---- a captured product that adds up micro-batches: *beta_ptr is 0 for the first, whose d was never written, then 1 ---- */
+
+static void test_captured_factor(uint32_t flags) {
+    float host[4] = {1, 1, 1, 1}, got[4];
+    const uint32_t bad[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu};
+    void *a, *d, *beta;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    amp_gemm_desc g = AMP_ZERO;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(amp_alloc(ctx, &a, 16, NULL));
+    OK(amp_alloc(ctx, &d, 16, NULL));
+    OK(amp_alloc(ctx, &beta, 4, NULL));
+    OK(amp_copy(ctx, a, host, 16));
+    OK(amp_copy(ctx, d, bad, 16));
+    g.m = g.n = g.k = 2;
+    g.a = g.b = amp_arr(a, AMP_F32);
+    g.d = amp_arr(d, AMP_F32);
+    g.beta_ptr = (const float *)beta;
+    g.flags = flags;
+    cudaStream_t st = amp_cuda_stream(ctx);
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    OK(amp_gemm(ctx, &g));
+    CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+    CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess, "instantiate");
+    for (int round = 0; round < 4; round++) {
+        const float factor = round % 2 ? 1.0f : 0.0f; /* the third begins anew */
+        OK(amp_copy(ctx, beta, &factor, 4));
+        CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", round);
+        OK(amp_copy(ctx, got, d, 16));
+        CHECK(got[0] == 2 + 2 * factor && got[3] == got[0], "flags %u, replay %d: %g", flags, round, got[0]);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    OK(amp_free(ctx, a));
+    OK(amp_free(ctx, d));
+    OK(amp_free(ctx, beta));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("captured factor");
 }
 
 /* ---- the first call of all, inside a capture: nothing has been prepared, and nothing is refused ---- */
@@ -868,6 +928,14 @@ static void plan_arguments(world *w) {
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
     WANT(amp_cuda_plans_load(ctx, NULL), AMP_ERR_INVALID_ARG);
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
+    (void)remove(plans_path);
+    CHECK(mkfifo(plans_path, 0600) == 0, "no fifo");
+    (void)alarm(60); /* who opens it waits for a writer */
+    WANT(amp_cuda_plans_load(ctx, plans_path), AMP_ERR_IO);
+    CHECK(strstr(amp_last_error(ctx), "regular file"), "%s", amp_last_error(ctx));
+    WANT(amp_cuda_plans_save(ctx, plans_path), AMP_ERR_IO);
+    (void)alarm(0);
+    (void)remove(plans_path);
     amp_gemm_desc plain = planned(w, 32, 0); /* a plan without cuBLASLt is not saved */
     plain.d.dtype = AMP_BF16;
     plain.bias.data = NULL;
@@ -3507,6 +3575,8 @@ int main(int argc, char **argv) {
     test_tuning_outputs();
     test_f8_reasons();
     test_plain_reasons();
+    test_captured_factor(0);
+    test_captured_factor(AMP_GEMM_ORDERED);
     test_search_answers();
     test_small_workspace();
     test_residency();

@@ -187,7 +187,7 @@ static void no_record(t_run *t) {
     t_clear(t);
 }
 
-/* ---- the cast of a weight that no set owns ends with the iteration, in a scope opened once around the loop ---- */
+/* ---- the cast of a weight that no set owns ends with the iteration, in a scope that is open around the loop ---- */
 
 static uint64_t casts(t_run *t) { return amp_autocast_get(t->ctx).casts; }
 static void new_weights(t_run *t, amp_array w, size_t n) {

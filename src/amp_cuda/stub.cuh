@@ -63,6 +63,7 @@ extern "C++" { /* wherever this file is included */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK

@@ -57,6 +57,12 @@ AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     f->overflow += overflow;
     if ((nan | inf | overflow) && at < f->first) f->first = at;
 }
+AMP_INLINE void amp_count_f64(amp_faults *f, uint64_t x, uint32_t at) { /* a double */
+    uint32_t fault = ampi_f64_fault(x);
+    f->nan += fault == 2u;
+    f->inf += fault == 1u;
+    if (fault && at < f->first) f->first = at;
+}
 /* Product u, stored as something whose value is `stored`. */
 AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
     if (!amp_is_finite(u) || amp_is_finite(stored)) return;
@@ -295,7 +301,8 @@ typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
-/* All factors of a sum over k in one, and those of c; read where the product runs. */
+/* All factors of a sum over k in one, and those of c; read where the product runs. Where those of c give 0, c does not
+   count, whatever it is (BLAS's rule; so does cuBLASLt with factors on the device). A sum over k always counts. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
     float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
@@ -324,7 +331,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);

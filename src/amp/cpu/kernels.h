@@ -60,8 +60,8 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
-    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all
-       unless NULL, terms in their place and the sum of these; then gradients */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, their sum unless
+       NULL, terms in their place and the sum of these; then gradients */
     void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
     void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
     /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */

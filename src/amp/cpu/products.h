@@ -117,11 +117,11 @@ static const float *ampi_bias_of(
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    float alpha = amp_gemm_alpha(d);
+    float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
-    if (d->c.data) {
+    if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, beta);
     }
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
     if (d->backward) {

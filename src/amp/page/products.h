@@ -58,7 +58,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -111,8 +113,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux. Class:
-   enqueue. Numerics: products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
+   Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
@@ -185,6 +187,28 @@ typedef struct amp_xent_desc {
    a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
    `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
+
+/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+typedef struct amp_linear_xent_desc {
+    uint32_t _begin, _pad;
+    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y, aux, dy: dtypes alone; no act, before, after.
+                               dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
+    amp_xent_desc xent;   /* as for amp_softmax_cross_entropy. rows, classes, ld: 0 or the layer's; logits, dlogits: no
+                               data, dlogits.dtype AMP_AUTO => what products read w in (FP8: y's dtype) */
+    size_t chunk;         /* 0 => as many as have 64 MB of logits in FP32, a multiple of 256, at least 256 */
+    void *scratch;        /* context memory, aligned to 256 bytes: begins with the last piece's logits, or gradient */
+    size_t scratch_bytes; /* at least what amp_linear_cross_entropy_bytes says */
+    uint64_t _end;
+} amp_linear_xent_desc;
+
+/* Loss, row losses, dx, dw and dbias as from the three verbs. Rows that count are counted before the first piece. With
+   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
+   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
+   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
+   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
+/* *bytes: the scratch that it needs; desc without scratch. Class: host. */
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
 

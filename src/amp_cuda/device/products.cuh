@@ -364,4 +364,5 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
     }
 }
+
 #define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue) X(ampi_k_activation)

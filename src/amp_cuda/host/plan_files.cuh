@@ -109,11 +109,14 @@ static amp_status ampi_cu_plans_read(amp_ctx *ctx, const char *path, FILE *file,
 static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
     ampi_cu_plan_file *f = NULL;
+    struct stat there;
     FILE *file;
     amp_status s;
     uint64_t i;
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
+    if (stat(path, &there) == 0 && (there.st_mode & S_IFMT) != S_IFREG) /* to open a fifo might never end */
+        return amp_fail(ctx, AMP_ERR_IO, "%s: a regular file is needed", path);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     s = ampi_cu_plans_read(ctx, path, file, &f);
