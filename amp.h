@@ -247,6 +247,7 @@ typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
 typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
+typedef struct amp_any16 { uint16_t bits; } amp_any16; /* FP16 or BF16, as an amp_dtype beside it says at run time */
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
    verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
@@ -274,7 +275,8 @@ AMP_INLINE amp_optional amp_opt(float x);
    first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
    without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
    `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. */
+   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. A getter that asks
+   the device, or can fail, returns a status and fills *out; the others return the value. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -537,7 +539,8 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
+   is the set's, but SGD's first update is a parameter's own: the first one after its momentum was all 0 when it came
+   into use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
    the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
@@ -862,9 +865,9 @@ typedef struct amp_precision {
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
    16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
    act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
-   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
-   other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
-   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
+   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -2025,8 +2028,10 @@ typedef struct amp_param_entry {
     uint32_t no_decay;
     amp_dtype model_dtype, grad_dtype, moment_dtype;
     amp_master layout; /* what it really has: F32 also for FP32 model copies */
-    uint32_t group, _pad;
+    uint32_t group;
+    uint32_t before; /* steps of the set before this parameter's first one; AMPI_HAS_STEPPED: it has been stepped */
 } amp_param_entry;
+#define AMPI_HAS_STEPPED 0xffffffffu
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
@@ -2625,6 +2630,7 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
     uint32_t first, nesterov;
 } amp_coef;
 
+AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) { return (uint32_t)steps == p->before + 1u; }
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
@@ -2644,7 +2650,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.l2 = job->decoupled || p->no_decay ? 0.0f : g->weight_decay;
     c.momentum = g->momentum;
     c.one_dampening = amp_narrow(amp_dsub(1.0, amp_widen(g->dampening)));
-    c.first = job->record->steps == 1;
+    c.first = (uint32_t)amp_is_first_step(job->record->steps, p);
     c.nesterov = job->nesterov;
     return c;
 }
@@ -4870,11 +4876,14 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
+static amp_status ampi_send_entries(amp_params *p) {
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+}
 static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return ampi_send_entries(p);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -5124,6 +5133,25 @@ static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_s
     return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
+/* Which parameters have not been stepped yet: SGD's first update of one is its own. A momentum that is all 0 tells. Of
+   those that come into use (used NULL: all of them do), or of all. */
+static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) {
+    amp_ctx *ctx = p->ctx;
+    amp_step_record r;
+    size_t i;
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
+    for (i = 0; i < p->n; i++) {
+        amp_param_entry *e = &p->entries[i];
+        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_histogram h = AMP_ZERO;
+        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        e->before = r.steps ? AMPI_HAS_STEPPED : 0;
+        if (!a.data || !r.steps || !ctx->b->histogram) continue;
+        AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
+        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+    }
+    return ampi_send_entries(p);
+}
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
     uint64_t elements;
@@ -5134,6 +5162,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_first_steps(p, used, 0));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -5145,9 +5174,13 @@ AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VER
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r = AMP_ZERO;
+    size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    for (i = 0; i < p->n; i++)
+        p->entries[i].before = steps ? AMPI_HAS_STEPPED : 0;
+    if (p->n) AMPI_TRY(ampi_send_entries(p));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -9703,8 +9736,10 @@ static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
     f->staged = 0;
     AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
-    for (i = 0; i < st->n_params; i++)
+    for (i = 0; i < st->n_params; i++) {
+        if (st->params[i]->n) AMPI_TRY(ampi_first_steps(st->params[i], NULL, 1));
         if (!st->params[i]->stochastic) AMPI_TRY(ampi_do_params_master_to_model(st->params[i]));
+    }
     return AMP_OK;
 }
 static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
@@ -12113,14 +12148,19 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
     size_t c;
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++) {
-        const amp_bias_grad_job *d = j->job;
-        for (c = 0; c < cols && d->step != 1; c++)
-            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
