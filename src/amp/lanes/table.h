@@ -12,6 +12,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMP_X
 #  ifdef AMPI_HAS_FMA
     k->fused = NULL;
+    k->direct = AMPI_F(direct);
 #  else
     k->fused = AMPI_F(fused);
 #  endif
@@ -29,7 +30,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->axpy = AMPI_F(axpy);
     k->amax = AMPI_F(amax);
     k->fit_to = AMPI_F(fit_to);
-    k->dot = AMPI_F(dot);
+    k->dots = AMPI_F(dots);
     k->squares = AMPI_F(squares);
     k->sum = AMPI_F(sum);
     k->count = AMPI_F(count);
@@ -74,6 +75,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMPI_EQUAL
 #  undef AMPI_HAS_FMA
 #  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_SOME
 #  undef AMPI_HAS_MASKS
 #  undef AMPI_HAS_HALVES
 #  undef AMPI_HAS_HALVES_OF_F8
