@@ -156,15 +156,19 @@ format: ## the parts of src/ as tests/style.sh wants the headers (CLANG_FORMAT=,
 headers: ## amp.h and amp_cuda.cuh from the parts in src/; LINES=1: with #line, so that compilers and debuggers name the parts
 	@tools/headers.sh $(if $(LINES),lines,join)
 INSTALLED := include/amp.h include/amp_cuda.cuh share/pkgconfig/amp.pc share/cmake/amp/ampConfig.cmake share/cmake/amp/ampConfigVersion.cmake
+# A prefix may have any characters, and the shell takes it from the environment; amp.pc has it absolute and escaped.
+install uninstall install-shared: export INTO = $(DESTDIR)$(PREFIX)
+install: export FROM = $(if $(filter /%,$(firstword $(PREFIX))),,$(CURDIR)/)$(PREFIX)
 install: ## the headers, amp.pc and CMake's package under $(DESTDIR)$(PREFIX)
-	install -d '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/pkgconfig' '$(DESTDIR)$(PREFIX)/share/cmake/amp'
-	install -m 644 amp.h amp_cuda.cuh '$(DESTDIR)$(PREFIX)/include'
-	install -m 644 cmake/ampConfig.cmake '$(DESTDIR)$(PREFIX)/share/cmake/amp'
-	sed 's|@AMP_VERSION@|$(VERSION)|' cmake/ampConfigVersion.cmake.in > '$(DESTDIR)$(PREFIX)/share/cmake/amp/ampConfigVersion.cmake'
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' amp.pc.in > '$(DESTDIR)$(PREFIX)/share/pkgconfig/amp.pc'
+	install -d "$$INTO/include" "$$INTO/share/pkgconfig" "$$INTO/share/cmake/amp"
+	install -m 644 amp.h amp_cuda.cuh "$$INTO/include"
+	install -m 644 cmake/ampConfig.cmake "$$INTO/share/cmake/amp"
+	sed 's|@AMP_VERSION@|$(VERSION)|' cmake/ampConfigVersion.cmake.in > "$$INTO/share/cmake/amp/ampConfigVersion.cmake"
+	@awk 'BEGIN { p = ENVIRON["FROM"]; gsub(/["\\`]/, "\\\\&", p); gsub(/#/, "\\#", p) } \
+	    /^prefix=/ { $$0 = "prefix=" p } { sub(/@VERSION@/, "$(VERSION)"); print }' amp.pc.in > "$$INTO/share/pkgconfig/amp.pc"
 uninstall: ## what install and install-shared put there
-	for f in $(INSTALLED) lib/libamp.so.$(VERSION) lib/libamp.so.$(SOVERSION) lib/libamp.so; do rm -f '$(DESTDIR)$(PREFIX)'/$$f; done
-	-rmdir '$(DESTDIR)$(PREFIX)/share/cmake/amp' 2>/dev/null || true
+	for f in $(INSTALLED) lib/libamp.so.$(VERSION) lib/libamp.so.$(SOVERSION) lib/libamp.so; do rm -f "$$INTO"/$$f; done
+	-rmdir "$$INTO/share/cmake/amp" 2>/dev/null || true
 
 # A library of the CPU context for those who want one: versioned symbols, only amp_*.
 SOVERSION := $(basename $(VERSION))
@@ -173,10 +177,10 @@ $(SHARED): tests/impl.c amp.h cmake/amp.map $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) -fPIC -shared -Wl,-soname,libamp.so.$(SOVERSION) -Wl,--version-script,cmake/amp.map $< -o $@ $(LIBS)
 shared: $(SHARED) ## libamp.so.$(VERSION), the CPU context with versioned symbols; install-shared installs it
 install-shared: $(SHARED)
-	install -d '$(DESTDIR)$(PREFIX)/lib'
-	install -m 755 $(SHARED) '$(DESTDIR)$(PREFIX)/lib'
-	ln -sf libamp.so.$(VERSION) '$(DESTDIR)$(PREFIX)/lib/libamp.so.$(SOVERSION)'
-	ln -sf libamp.so.$(SOVERSION) '$(DESTDIR)$(PREFIX)/lib/libamp.so'
+	install -d "$$INTO/lib"
+	install -m 755 $(SHARED) "$$INTO/lib"
+	ln -sf libamp.so.$(VERSION) "$$INTO/lib/libamp.so.$(SOVERSION)"
+	ln -sf libamp.so.$(SOVERSION) "$$INTO/lib/libamp.so"
 python: $(SHARED) ## $(BUILD)/python: amp.py for numpy arrays, _amp.py made from this amp.h, libamp.so
 	@mkdir -p $(BUILD)/python
 	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/_amp.py

@@ -89,9 +89,11 @@
                amp_ledger lists all context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
-               different contexts. A verb that finds a different thread inside a verb of its context changes nothing and
-               returns AMP_ERR_BUSY, if the compiler has atomics; functions that only read host state (amp_param_get,
-               amp_ledger, ...) are not checked. Scalar functions are pure. There are no globals and no thread-locals.
+               different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
+               compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
+               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
+               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
+               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
                After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
                with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
 
@@ -210,7 +212,7 @@ extern "C" {
     X(AMP_ERR_CAPTURE,     -10, "this call synchronises and the stream is being captured") \
     X(AMP_ERR_IO,          -11, "a file could not be read or written") \
     X(AMP_ERR_FORMAT,      -12, "not a state of this kind, or truncated, altered, or made for other parameters") \
-    X(AMP_ERR_BUSY,        -13, "a different thread is using this context: each thread needs a context of its own")
+    X(AMP_ERR_BUSY,        -13, "a different thread is inside this context, or a call never returned")
 /* clang-format on */
 
 typedef enum amp_status {
@@ -235,7 +237,8 @@ typedef enum amp_dtype {
     AMP_BF16,     /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
-    AMP_DTYPE_COUNT
+    AMP_DTYPE_COUNT,
+    AMP_F64 = 64 /* double: amp_cast, amp_all_finite and amp_dtype_size take it, and no others: cast it to AMP_F32 */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
@@ -375,9 +378,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the row to
-   float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
+   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
+   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
@@ -405,6 +408,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+   From AMP_F64 to AMP_F32 only to nearest.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
@@ -415,8 +419,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, which need counts; {NULL} entries are skipped. AMP_OK whatever is found.
-   Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, of doubles, too. In lists a count is needed; 0 is an empty array, as {NULL}
+   is. AMP_OK whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -497,7 +501,8 @@ typedef struct amp_param_desc {
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. Class: setup. */
+   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -797,8 +802,9 @@ typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) wi
    output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
    of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
    its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
-   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end or until their set
-   steps; everything else is cast for the one call. */
+   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end, until their set
+   steps or, of arrays that no set owns, until amp_scaler_update, any set's step, or a forward that follows an
+   amp_linear_backward which read them: one iteration. Everything else is cast for the one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
@@ -837,7 +843,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set.
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the
+   set, the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
    Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
@@ -853,12 +860,25 @@ typedef struct amp_precision {
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, a bias of a different dtype is rounded to d's dtype first, and so is the value that backward multiplies by
-   act' and, with FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
+   16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
+   act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
+   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } AMP_INT amp_act; /* GELU: GPT-2's form */
+/* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
+   sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
+   and 3.5e-7; SILU 3e-7 |x| and 3e-7; TANH and SIGMOID 2.5e-7 |y| + 2^-126, and 1.5e-7 from y as it is stored. */
+typedef enum amp_act {
+    AMP_ACT_NONE = 0,
+    AMP_RELU,
+    AMP_GELU,
+    AMP_GELU_ERF,
+    AMP_SILU,
+    AMP_TANH,
+    AMP_SIGMOID,
+    AMP_ACT_COUNT
+} AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -874,24 +894,31 @@ typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } AMP
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
     amp_act act;
-    uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
-    uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    uint32_t backward;          /* 1: the value before act times act's derivative at aux. No bias */
+    uint32_t trans_a, trans_b;  /* 1: A is stored [k,m], B is stored [n,k] */
+    uint32_t flags;             /* AMP_GEMM_*, or 0 */
+    uint32_t bias_per_row;      /* 1: bias and dbias have m elements, one for each row of d: images, channels first */
+    uint32_t sum_batches, _pad; /* sum_batches 1: one d = act(alpha * the sum over all batches of op(A) op(B) + beta * C
+                                  + bias), by batch and then k. On CUDA fast into an F32 d only */
     amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
     size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as the forward product left it (for ReLU the forward d will do) */
-    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
+                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+    amp_array
+        dbias; /* output, n elements of any dtype, or data NULL: column sums of d. A bias gradient if d is a dy; if
+                        d is a dw: amp_column_sums. Batch 1 and ldd 0 or n only */
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -918,7 +945,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array w;          /* [out, in], same dtype as x */
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
+                             reads; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -943,9 +971,15 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
+   Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums of 0.
+   dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
 
@@ -964,6 +998,21 @@ AMP_API amp_status amp_quantize(
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i);     /* 1 / scale, for scale_a, _b. Class: host */
 typedef struct amp_fp8_info { float scale, amax, largest; } amp_fp8_info; /* of the last cast; of the history */
 AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out);  /* Class: query */
+
+typedef struct amp_activation_desc { /* y[i] = act(x[i]); or, with dx, dx[i] = dy[i] times act's derivative */
+    uint32_t _begin;
+    amp_act act; /* not AMP_ACT_NONE */
+    size_t count;
+    amp_array x;  /* the value before act: read by forward, and by backward of GELU, GELU_ERF and SILU */
+    amp_array y;  /* forward's output, may be x; read by backward of ReLU, TANH and SIGMOID. AMP_AUTO => x's dtype */
+    amp_array dy; /* gradient of y, for backward */
+    amp_array dx; /* backward's output, may be dy; AMP_AUTO => dy's dtype. data NULL: forward */
+    uint64_t _end;
+} amp_activation_desc;
+
+/* An activation apart from a product, forward or backward; any dtypes, each result rounded once, to nearest. Arrays are
+   the same one, with one element size, or apart. Class: enqueue. Numerics: bit contract; errors at amp_act. */
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc);
 
 typedef struct amp_xent_desc {
     uint32_t _begin;
@@ -996,6 +1045,28 @@ typedef struct amp_xent_desc {
    a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
    `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
+
+/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+typedef struct amp_linear_xent_desc {
+    uint32_t _begin, _pad;
+    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y, aux, dy: dtypes alone; no act, before, after.
+                               dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
+    amp_xent_desc xent;   /* as for amp_softmax_cross_entropy. rows, classes, ld: 0 or the layer's; logits, dlogits: no
+                               data, dlogits.dtype AMP_AUTO => what products read w in (FP8: y's dtype) */
+    size_t chunk;         /* 0 => as many as have 64 MB of logits in FP32, a multiple of 256, at least 256 */
+    void *scratch;        /* context memory, aligned to 256 bytes: begins with the last piece's logits, or gradient */
+    size_t scratch_bytes; /* at least what amp_linear_cross_entropy_bytes says */
+    uint64_t _end;
+} amp_linear_xent_desc;
+
+/* Loss, row losses, dx, dw and dbias as from the three verbs. Rows that count are counted before the first piece. With
+   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
+   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
+   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
+   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
+/* *bytes: the scratch that it needs; desc without scratch. Class: host. */
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
 
@@ -1107,6 +1178,9 @@ AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a const
 AMP_INLINE int ampi_has_inf(ampi_format f) { return f.over != f.nan; }
 /* Not made of the rows: as comparisons it leaves ampi_k_cast 80 registers instead of 94. */
 AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+#if !defined(AMP_DEVICE) /* no kernel asks */
+    if (t == AMP_F64) return 8u;
+#endif
     if (t == AMP_F32) return 4u;
     if (t == AMP_F16 || t == AMP_BF16) return 2u;
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
@@ -1257,6 +1331,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1268,6 +1343,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
         AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
@@ -1660,6 +1736,32 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #undef AMPI_OP1
 #undef AMPI_OP2
 
+/* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
+
+/* The bits of a float to those of a double, exactly; NaN made quiet. */
+AMP_INLINE uint64_t ampi_f64_of(uint32_t x) {
+    uint64_t sign = (uint64_t)(x >> 31) << 63, a = x & 0x7fffffffu, e = 897;
+    uint64_t quiet = a > 0x7f800000u ? (uint64_t)1 << 51 : 0;
+    if (a == 0) return sign;
+    if (a >= 0x7f800000u) return sign | (uint64_t)0x7ff << 52 | (a & 0x7fffffu) << 29 | quiet;
+    if (a >= 0x00800000u) return sign | ((a << 29) + ((uint64_t)896 << 52));
+    for (; !(a >> 23); e--)
+        a <<= 1;
+    return sign | e << 52 | (a & 0x7fffffu) << 29;
+}
+/* A double to the pattern of any dtype, rounded once; how, r and saturate as in ampi_encode, F32 always to nearest. */
+AMP_INLINE uint32_t ampi_encode_f64(double x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    uint32_t odd = ampi_odd_f32(x), size = odd & 0x7fffffffu, nearest;
+    if (t != AMP_F32) return ampi_encode_any(odd, t, how, r, saturate);
+    if (size > 0x7f800000u) return odd;
+    nearest = ampi_bits(amp_narrow(x));
+    return saturate && (nearest & 0x7fffffffu) == 0x7f800000u ? nearest - 1u : nearest;
+}
+/* 0: a double is finite; 1: Inf; 2: NaN */
+AMP_INLINE uint32_t ampi_f64_fault(uint64_t x) {
+    x &= ~((uint64_t)1 << 63);
+    return (uint32_t)(x >= (uint64_t)0x7ff << 52) + (uint32_t)(x > (uint64_t)0x7ff << 52);
+}
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
@@ -1757,7 +1859,11 @@ AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
    rule. */
 #define AMPI_ACT_LIST(X) \
     X(AMP_GELU, gelu, 1) \
-    X(AMP_RELU, relu, 0)
+    X(AMP_RELU, relu, 0) \
+    X(AMP_GELU_ERF, gelu_erf, 1) \
+    X(AMP_SILU, silu, 1) \
+    X(AMP_TANH, tanh, 0) \
+    X(AMP_SIGMOID, sigmoid, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
 #define AMP_X(name, rule, aux) \
     if (act == name) return ampi_scalar_##rule(x);
@@ -1953,6 +2059,12 @@ AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     f->overflow += overflow;
     if ((nan | inf | overflow) && at < f->first) f->first = at;
 }
+AMP_INLINE void amp_count_f64(amp_faults *f, uint64_t x, uint32_t at) { /* a double */
+    uint32_t fault = ampi_f64_fault(x);
+    f->nan += fault == 2u;
+    f->inf += fault == 1u;
+    if (fault && at < f->first) f->first = at;
+}
 /* Product u, stored as something whose value is `stored`. */
 AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
     if (!amp_is_finite(u) || amp_is_finite(stored)) return;
@@ -2128,14 +2240,17 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 
 /* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
-   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
+   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1. data NULL: c is not
    read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
+AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
+AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
     amp_array dbias;               /* [cols], or data NULL */
-    size_t rows, cols;
+    size_t rows, cols, ld, step;   /* elements between rows, and columns; with an act ld is cols, and step is 1 */
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
@@ -2178,11 +2293,18 @@ typedef struct amp_quantize_job { /* rows, cols > 0 */
     float most; /* the format's largest finite number / 2^margin */
 } amp_quantize_job;
 
+typedef struct amp_activation_job { /* out[i] = act(in[i]), or in[i] * act'(saved[i]) where saved is there; count > 0 */
+    amp_array in, saved, out;
+    size_t count;
+    amp_act act;
+    uint32_t _pad;
+} amp_activation_job;
 typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp_dropout_one */
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
-/* All factors of a sum over k in one, and those of c; read where the product runs. */
+/* All factors of a sum over k in one, and those of c; read where the product runs. Where those of c give 0, c does not
+   count, whatever it is (BLAS's rule; so does cuBLASLt with factors on the device). A sum over k always counts. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
     float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
@@ -2211,7 +2333,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
@@ -2311,9 +2433,11 @@ AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float f
     r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
 }
+AMP_INLINE float amp_xent_grad_at(const amp_xent_row *r, float term) { /* at the label, whose term it is */
+    return amp_mul(amp_sub(amp_sub(amp_div(term, r->sum), r->keep), r->share), r->factor);
+}
 AMP_INLINE float amp_xent_grad_label(const amp_xent_row *r) {
-    float p = amp_div(amp_xent_term(r->target, r->max), r->sum);
-    return amp_mul(amp_sub(amp_sub(p, r->keep), r->share), r->factor);
+    return amp_xent_grad_at(r, amp_xent_term(r->target, r->max));
 }
 AMP_INLINE float amp_xent_grad_one(const amp_xent_row *r, float x) {
     return amp_fma(amp_xent_term(x, r->max), r->by, amp_negative(r->less));
@@ -2732,6 +2856,7 @@ typedef struct amp_backend {
     amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *);
     amp_status (*gemm_tune)(amp_ctx *, const amp_gemm_job *); /* NULL: there is nothing to choose */
     amp_status (*bias_grad)(amp_ctx *, const amp_bias_grad_job *);
+    amp_status (*activation)(amp_ctx *, const amp_activation_job *);
     amp_status (*xent)(amp_ctx *, const amp_xent_job *);
     /* policy */
     uint64_t (*capture_id)(amp_ctx *); /* of the capture in progress, 0: none. NULL: always 0 */
@@ -2743,7 +2868,7 @@ typedef struct amp_backend {
 #define AMPI_ENTRIES(X) \
     X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
     X(conclude) X(inspect) X(update) X(apply) X(add) \
-    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
+    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(activation) X(xent) X(dropout) X(quantize)
 /* clang-format on */
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If
@@ -2769,8 +2894,9 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
 /* The body of a verb, and of a public function of a backend's own that works on a context: `call` has the context for
    itself, runs in the default floating-point environment, and its sentences begin with the name, a literal. */
 #define AMPI_BUSY \
-    ": a different thread is inside a verb of this context. A context serves one thread at a time: make one for each " \
-    "thread (on the CPU with amp_cpu_desc.threads = 1), or one call after the other"
+    ": a different thread is inside a call of this context, or a call never returned (an exception or longjmp left " \
+    "it: only destroying is left). A context serves one thread at a time: make one for each thread (on the CPU with " \
+    "amp_cpu_desc.threads = 1), or one call after the other"
 #define AMP_VERB(ctx, name, call) \
     do { \
         amp_ctx *in_ = (ctx); \
@@ -3280,7 +3406,10 @@ AMPI_REF(amp_gemm_explain, amp_gemm_desc, (c, text, bytes), amp_ctx *c, char *te
 AMPI_REF(amp_linear_forward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
+AMPI_REF(amp_activation, amp_activation_desc, (c), amp_ctx *c)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy, amp_linear_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy_bytes, amp_linear_xent_desc, (c, bytes), amp_ctx *c, size_t *bytes)
 AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
 AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
 AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
@@ -3327,6 +3456,7 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #ifdef __cplusplus
 extern "C++" {
 #endif
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -3353,7 +3483,6 @@ extern "C++" {
 #  include <unistd.h>
 #endif
 #if !defined(AMP_NO_STDIO)
-#  include <errno.h>
 #  include <fcntl.h>
 #  include <time.h>
 #  if defined(_WIN32)
@@ -3429,6 +3558,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_NAME)
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
+    case AMP_F64: return "f64";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -3533,6 +3663,34 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
+   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
+#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
+#else
+#  define AMPI_CANCEL(state, old) (void)(state)
+#  define AMPI_NO_CANCEL          0
+#endif
+typedef struct ampi_caller {
+    ampi_fpu fpu;
+    int cancel, error;
+} ampi_caller;
+static ampi_caller ampi_caller_enter(void) {
+    ampi_caller c;
+    c.error = errno;
+    c.cancel = 0;
+    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.fpu = ampi_fpu_enter();
+    return c;
+}
+static void ampi_caller_leave(ampi_caller c, amp_status status) {
+    ampi_fpu_leave(c.fpu);
+    if (status == AMP_OK) errno = c.error;
+    AMPI_CANCEL(c.cancel, NULL);
+}
+static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
+
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
@@ -3555,12 +3713,13 @@ struct amp_ctx {
     amp_scaler *scalers;
     amp_fp8 *fp8s;
     ampi_scope *scope;   /* autocast: NULL before the first begin */
-    uint32_t in_use;     /* atomic, as the next two: 1: a verb is running */
+    uint32_t in_use;     /* atomic, as the next three: 1: a verb is running */
+    const void *thread;  /* whose, while a verb runs; NULL: none */
     const char *refused; /* sentence for a thread that came meanwhile, until the next failure; NULL: none */
     const char *knocked; /* the same, until the log has it */
     const char *verb;    /* that runs: its name up to the colon; NULL: none */
     const char *inside;  /* "amp_gemm: " while a different verb uses it, or NULL */
-    ampi_fpu fpu;        /* the caller's, while a verb runs */
+    ampi_caller caller;  /* while a verb runs */
     char error[320];
 };
 
@@ -3594,6 +3753,7 @@ static void ampi_give(amp_ctx *ctx) {
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
         if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
     }
+    AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
 }
 
@@ -3605,16 +3765,25 @@ static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
-    ctx->fpu = ampi_fpu_enter();
+    AMPI_WRITE(&ctx->thread, ampi_this_thread());
+    ctx->caller = ampi_caller_enter();
     ctx->verb = verb;
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
+    ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
     ctx->verb = NULL;
-    ampi_fpu_leave(ctx->fpu);
     ampi_give(ctx);
+    ampi_caller_leave(caller, status);
     return status;
+}
+/* Ends the verb in which this thread still has the context: an exception or a longjmp has left it. */
+static void ampi_end_left(amp_ctx *ctx) {
+    if (!ctx || AMPI_READ(&ctx->thread) != ampi_this_thread()) return;
+    ctx->inside = NULL;
+    amp_log_event(ctx, AMP_LOG_WARNING, "this call never returned: what it was making is lost");
+    (void)amp_verb_end(ctx, AMP_OK);
 }
 /* The body of a verb amp_NAME whose work is ampi_do_NAME; and of one that works on an object, by that one's context. */
 #define AMPI_VERB(ctx, name, arguments)       AMP_VERB(ctx, "amp_" #name, ampi_do_##name arguments)
@@ -3627,6 +3796,11 @@ AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
         if (amp_verb_begin(in_, "amp_" #name AMPI_BUSY) != AMP_OK) return; \
         ampi_do_##name arguments; \
         (void)amp_verb_end(in_, AMP_OK); \
+    } while (0)
+#define AMPI_DESTROY(ctx, name, arguments) \
+    do { \
+        ampi_end_left(ctx); \
+        AMPI_VOID_VERB(ctx, name, arguments); \
     } while (0)
 
 /* ---- sentences ---- */
@@ -3751,7 +3925,8 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    size_t i;
+    int error = errno;
+    ampi_end_left(ctx);
     if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
@@ -3766,10 +3941,12 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
         amp_log_event(ctx, AMP_LOG_WARNING, "an amp_fp8 was not destroyed");
         ampi_do_fp8_destroy(ctx->fp8s);
     }
-    for (i = 0; i < ctx->n_blocks; i++) {
-        amp_log_event(ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(ctx->blocks[i].bytes),
-            ctx->rows[ctx->blocks[i].row].label);
-        (ctx->b->release)(ctx, ctx->blocks[i].ptr, ctx->blocks[i].bytes);
+    while (ctx->n_blocks) {
+        const ampi_block b = ctx->blocks[ctx->n_blocks - 1];
+        amp_log_event(
+            ctx, AMP_LOG_WARNING, "%llu bytes of \"%s\" were not freed", AMPI_ULL(b.bytes), ctx->rows[b.row].label);
+        ctx->n_blocks--;
+        (ctx->b->release)(ctx, b.ptr, b.bytes);
     }
     (void)amp_verb_end(ctx, AMP_OK);
     (ctx->b->destroy)(ctx);
@@ -3777,6 +3954,7 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     ampi_host_free(&host, ctx->blocks, ctx->cap_blocks * sizeof *ctx->blocks);
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
+    errno = error;
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -3897,8 +4075,8 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
-/* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+/* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
+static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -3908,6 +4086,14 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
         AMPI_ULL(need));
     return AMP_OK;
+}
+
+/* what nearly every verb takes */
+static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    AMPI_CHECK(!a.data || a.dtype != AMP_F64,
+        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+    return ampi_check_storage(ctx, name, a, need, required);
 }
 
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
@@ -3946,20 +4132,46 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
     return AMP_OK;
 }
 
+/* Arrays of many owners, of which no two may overlap: sorted, two that do are neighbours. */
+typedef struct ampi_range {
+    uintptr_t first;
+    size_t bytes, owner;
+    const char *what;
+} ampi_range;
+static int ampi_range_order(const void *a, const void *b) {
+    const ampi_range *x = (const ampi_range *)a, *y = (const ampi_range *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the second of two that do, or NULL */
+    size_t i;
+    if (n) qsort(r, n, sizeof *r, ampi_range_order);
+    for (i = 1; i < n; i++)
+        if (r[i].first - r[i - 1].first < r[i - 1].bytes) return &r[i];
+    return NULL;
+}
+
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
-static amp_status ampi_check_map(
+static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
         "a count of %llu is too large", AMPI_ULL(count));
     AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
         "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
+}
+
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    return ampi_check_stored_map(ctx, name_y, y, name_x, x, count);
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -3969,7 +4181,9 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(
         opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
+    AMPI_CHECK(opt->rounding == AMP_NEAREST || src.dtype != AMP_F64 || dst.dtype != AMP_F32,
+        "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
+    AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
@@ -3977,32 +4191,36 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
     AMPI_VERB(ctx, cast, (ctx, dst, src, count, opt));
 }
 
-/* A good entry of a list: an array with a count, or {NULL}. */
-static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
-    const size_t size = amp_dtype_size(a.dtype);
+/* A good entry of a list: an array, of no elements, too, or {NULL}. */
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
+    const size_t size = doubles || a.dtype != AMP_F64 ? amp_dtype_size(a.dtype) : 0;
     size_t bytes;
     if (!a.data) return a.count == 0;
-    if (!a.count || !size || (a.flags & ~AMP_CACHE)) return 0;
+    if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
     AMPI_CHECK(!n || a, "arrays is NULL");
-    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
-    AMPI_CHECK(!a[i].count, "%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
-    return AMPI_INVALID("%s.count is 0, but its data is not NULL: lists need counts", name);
+    if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
+    return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+}
+
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
     AMPI_HAS(finite);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
@@ -4054,7 +4272,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
@@ -4156,6 +4374,7 @@ struct amp_params {
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
+static void ampi_iteration_ended(amp_ctx *ctx);                      /* casts of arrays that no set owns, too */
 
 static amp_params_desc ampi_params_defaults(amp_params_desc d) {
     if (d.model == AMP_AUTO) d.model = AMP_F16;
@@ -4173,7 +4392,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
-    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+    return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
@@ -4201,7 +4420,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
-    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
@@ -4294,7 +4513,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
         amp_dtype_name(d->model.dtype), amp_dtype_name(model));
     AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
-    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
+    AMPI_CHECK(ampi_is_dtype(d->grad.dtype), "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
         AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
             "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
@@ -4413,7 +4632,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
     ampi_host_drop(ctx, p, sizeof *p);
 }
-AMP_API void amp_params_destroy(amp_params *p) { AMPI_VOID_VERB(AMPI_CTX(p), params_destroy, (p)); }
+AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
 
 /* ---- layout: where the arrays of a set are in its arenas ----
    The same walk measures (base NULL: every piece is NULL) and places. */
@@ -4690,9 +4909,48 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
     if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
@@ -5009,7 +5267,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     (void)ampi_do_free(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
-AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_VOID_VERB(AMPI_CTX(s), scaler_destroy, (s)); }
+AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
 
 static amp_status ampi_scaler_read(amp_scaler *s, amp_scaler_state *out) { /* s NULL: as if OFF */
     if (!s) {
@@ -5222,6 +5480,7 @@ static amp_status ampi_do_scaler_update(amp_scaler *s) {
     AMPI_STAGE(s->checked != 0, "nothing was checked since the last update (unscale or step first)");
     AMPI_TRY((ctx->b->next_scale)(ctx, s->state));
     ampi_next_iteration(s);
+    ampi_iteration_ended(ctx);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_update(amp_scaler *s) {
@@ -5820,24 +6079,25 @@ static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master
         AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
     return 1;
 }
-#define AMPI_MANY_SUBNORMAL 0.1 /* of values that are not 0 */
+#define AMPI_MANY_SUBNORMAL 10.0 /* percent of the values that are not 0 */
 static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) {
-    const amp_fates *f = &row->fate[t];
     double by = (double)amp_histogram_suggest_scale(&row->values);
+    double subnormal = 0.0;
     int narrow = t == AMP_F16 || ampi_is_f8(t);
+    if (narrow) subnormal = 100.0 * row->fate[t].subnormal; /* an array that is not there may have any dtype */
     if (row->values.total && row->values.zero == row->values.total) {
         AMPI_ADVISE(row,
             is_gradient && narrow ? "every value is 0: raise the loss scale, or is the layer cut off?"
                                   : "every value is 0: is the layer cut off?");
         return 1;
     }
-    if (!narrow || f->subnormal < AMPI_MANY_SUBNORMAL) return 0;
+    if (subnormal < AMPI_MANY_SUBNORMAL) return 0;
     if (is_gradient && t == AMP_F16 && by > 1.0)
         AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in f16: a loss scale %.0f times as large fits",
-            100.0 * f->subnormal, by);
+            subnormal, by);
     else
-        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale",
-            100.0 * f->subnormal, amp_dtype_name(t));
+        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale", subnormal,
+            amp_dtype_name(t));
     return 1;
 }
 
@@ -5972,6 +6232,7 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (w->where) return AMP_OK;
     AMPI_CHECK(name, "name is NULL");
+    AMPI_CHECK(!a.data || a.count, "array.count is 0");
     AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
@@ -6440,8 +6701,10 @@ typedef struct ampi_cached {
     char *copy;
     uint64_t capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
     amp_dtype dtype;
-    uint32_t valid;
+    uint32_t valid; /* 2: no set owns the source, and a backward has read it: for backwards only */
 } ampi_cached;
+
+typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_PLAN } ampi_reader; /* of an operand; PLAN: not yet */
 
 typedef struct ampi_arenas {
     void **list;
@@ -6525,7 +6788,15 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_iteration_ended(amp_ctx *ctx) {
+    size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++)
+        if (!ctx->scope->cached[i].set) ctx->scope->cached[i].valid = 0;
+}
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) {
+    ampi_stale(ctx, p, NULL);
+    ampi_iteration_ended(ctx);
+}
 static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
     AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
@@ -6822,12 +7093,22 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
 
 static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
-    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    if (ampi_is_f8(a.dtype) || !ampi_is_dtype(a.dtype)) return 0;
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
-static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
+/* A cached cast is read: is it what is wanted? A backward ends the iteration for an array that no set owns: a forward
+   that comes after it casts anew. */
+static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
+    const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
+    const int ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = !fresh ? 0 : 1 + ends;
+    return fresh;
+}
+/* *out = a in dtype `want` (AMP_AUTO: as it is). */
+static amp_status ampi_operand(
+    amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, ampi_reader reader, amp_array *out) {
+    const int plan = reader == AMPI_PLAN;
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -6856,7 +7137,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
         like.dtype = want;
         AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
-        if (k->valid) {
+        if (ampi_cached_read(k, reader)) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
@@ -6867,6 +7148,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
     if (plan) return AMP_OK;
     AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
+    if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
     return AMP_OK;
 }
@@ -6908,7 +7190,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, AMPI_FORWARD, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;
@@ -7014,7 +7296,7 @@ static void ampi_do_fp8_destroy(amp_fp8 *f) {
     (void)ampi_do_free(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
-AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_VOID_VERB(AMPI_CTX(f), fp8_destroy, (f)); }
+AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
 
 static amp_status ampi_check_tensor(const amp_fp8 *f, size_t i) {
     amp_ctx *ctx = f->ctx;
@@ -7206,6 +7488,8 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
     AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     j->batch = j->batch ? j->batch : 1;
+    j->sum_batches = j->sum_batches && j->batch > 1;
+    j->bias_per_row = j->bias_per_row && (j->bias.data || j->dbias.data);
     j->trans_a = j->trans_a != 0;
     j->trans_b = j->trans_b != 0;
     j->backward = j->backward != 0;
@@ -7229,7 +7513,7 @@ typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
 /* A job's matrices: leading dimensions and strides. */
 static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
-    const size_t ldd = j->ldd ? j->ldd : j->n;
+    const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
         {"desc.a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
         {"desc.b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
@@ -7242,12 +7526,12 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
         if (!j->ldc) j->ldc = ldd;
         if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
+    AMPI_CHECK(!j->dbias.data || (outputs == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
-    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
 /* The job of a desc: what is there is right, and what is not read is not there. */
@@ -7267,7 +7551,7 @@ static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *s
 }
 
 static int ampi_c_is_d(const amp_gemm_job *j) {
-    return j->c.data == j->d.data && j->ldc == j->ldd && (j->batch == 1 || j->stride_c == j->stride_d);
+    return j->c.data == j->d.data && j->ldc == j->ldd && (amp_gemm_outputs(j) == 1 || j->stride_c == j->stride_d);
 }
 
 /* Outputs may overlap nothing, but c may be d. */
@@ -7277,9 +7561,9 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0),
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
-        ampi_extent_of("desc.bias", j->bias, j->n, 1, 0),
+        ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
         ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
-        ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1),
+        ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
 }
@@ -7293,8 +7577,8 @@ static void ampi_without_product(amp_gemm_job *j) {
 /* A product without elements: its column sums are 0. */
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
-    if (goal->kind != AMPI_RUN || !j->dbias.data || !j->n) return AMP_OK;
-    return (ctx->b->zero)(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
+    if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
@@ -7373,7 +7657,7 @@ static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    const int plan = goal->kind == AMPI_EXPLAIN;
+    const ampi_reader reader = goal->kind == AMPI_EXPLAIN ? AMPI_PLAN : AMPI_FORWARD;
     amp_gemm_job j;
     amp_op op;
     amp_op_class c;
@@ -7390,8 +7674,8 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
     AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    st = ampi_operand(ctx, j.a, span.a, want, reader, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, reader, &j.b);
     if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);
@@ -7678,8 +7962,8 @@ static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     if (layer->fp8) return AMP_OK;
     layer->x = ampi_plain_factor(l->x, 0);
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
-    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_FORWARD, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_FORWARD, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
@@ -7809,8 +8093,8 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
     layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_BACKWARD, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_BACKWARD, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
@@ -7840,7 +8124,8 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.dy = l->dy;
     j.saved = ampi_saved(l);
     j.rows = l->rows;
-    j.cols = l->out;
+    j.cols = j.ld = l->out;
+    j.step = 1;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
@@ -7893,7 +8178,8 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
-    j.cols = l->in;
+    j.cols = j.ld = l->in;
+    j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
     return (ctx->b->bias_grad)(ctx, &j);
@@ -7974,6 +8260,64 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 
+/* ---- sums of columns and activations, apart from products.   tests: tests/test_layers.c ---- */
+
+static amp_status ampi_do_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    amp_bias_grad_job j = AMP_ZERO;
+    size_t span;
+    if (!ld) ld = cols;
+    AMPI_CHECK(ld >= cols, "ld is %llu, less than the %llu columns of a row", AMPI_ULL(ld), AMPI_ULL(cols));
+    span = ampi_span(1, 0, rows ? rows : 1, ld, cols);
+    AMPI_CHECK(span != (size_t)-1, "rows %llu, cols %llu or ld is too large", AMPI_ULL(rows), AMPI_ULL(cols));
+    if (!rows) span = 0;
+    AMPI_TRY(ampi_check_array(ctx, "dst", dst, cols, 1));
+    AMPI_TRY(ampi_check_array(ctx, "src", src, span, 1));
+    AMPI_CHECK(!dst.data || !src.data ||
+            !ampi_overlap(dst.data, cols * amp_dtype_size(dst.dtype), src.data, span * amp_dtype_size(src.dtype)),
+        "dst overlaps src");
+    AMPI_HAS(bias_grad);
+    if (!cols || (!rows && accumulate)) return AMP_OK;
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    j.dy = src;
+    j.dbias = dst;
+    j.rows = rows;
+    j.cols = cols;
+    j.ld = ld;
+    j.step = 1;
+    j.accumulate = accumulate != 0;
+    return (ctx->b->bias_grad)(ctx, &j);
+}
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    AMPI_VERB(ctx, column_sums, (ctx, dst, src, rows, cols, ld, accumulate));
+}
+
+/* Forward writes y from x, backward dx from dy and what its act reads. */
+static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d) {
+    amp_activation_job j = AMP_ZERO;
+    const int back = d && d->dx.data, aux = d && ampi_act_reads_aux(d->act);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK(d->act != AMP_ACT_NONE && AMPI_BELOW(d->act, AMP_ACT_COUNT), "desc.act is %d", (int)d->act);
+    AMPI_CHECK(back || !d->dy.data, "desc.dx.data is NULL, but desc.dy is given");
+    j.act = d->act;
+    j.count = d->count;
+    j.in = back ? d->dy : d->x;
+    j.out = back ? d->dx : d->y;
+    if (j.out.dtype == AMP_AUTO) j.out.dtype = j.in.dtype;
+    if (back) {
+        j.saved = aux ? d->x : d->y;
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, "desc.dy", j.in, j.count));
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, aux ? "desc.x" : "desc.y", j.saved, j.count));
+    } else {
+        AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
+    }
+    AMPI_HAS(activation);
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
+}
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
+    AMPI_VERB(ctx, activation, (ctx, desc));
+}
 /* ---- cross-entropy and dropout: their checks.   tests: tests/test_products.c, tests/test_paths.c ---- */
 
 /* What can be checked without arrays. */
@@ -8080,6 +8424,304 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
     AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
 }
 
+/* ---- a linear layer and its cross-entropy together, in pieces of rows.   tests: tests/test_products.c ---- */
+
+#define AMPI_VOCABULARY_BYTES ((size_t)64 << 20) /* of a piece's logits as floats, where 256 rows have less */
+
+/* What amp_linear_cross_entropy works with: a layer as forward and as backward see it, of one piece, and the loss. */
+typedef struct ampi_vocabulary {
+    ampi_layer forward, backward;
+    amp_xent_job loss;
+    amp_precision made;
+    amp_linear_desc l; /* all rows, dtypes known; x and w as products read them, dw and dbias as they are added up */
+    amp_array logits, dlogits;
+    size_t chunk, piece, bytes; /* rows at a time, of which products of backward take `piece`; of scratch */
+    char *scratch;              /* NULL: only the bytes are wanted */
+    int32_t gradients, fp8;
+} ampi_vocabulary;
+
+/* Memory for n elements, from the scratch. */
+static amp_array ampi_vocabulary_room(ampi_vocabulary *v, amp_dtype dtype, size_t n) {
+    amp_array a = amp_arrn(v->scratch ? v->scratch + v->bytes : NULL, dtype, n);
+    v->bytes += (size_t)ampi_round256(n * amp_dtype_size(dtype));
+    return a;
+}
+static amp_status ampi_check_vocabulary(amp_ctx *ctx, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_desc *x = &d->xent;
+    AMPI_CHECK(l->act == AMP_ACT_NONE && !l->before && !l->after, "desc.linear has an act, before or after");
+    AMPI_CHECK(!l->y.data && !l->aux.data && !l->dy.data && !x->logits.data && !x->dlogits.data,
+        "desc.linear.y, aux, dy, desc.xent.logits and dlogits have no data here: only dtypes");
+    AMPI_CHECK(!x->rows || x->rows == l->rows, "desc.xent.rows is %llu, but desc.linear.rows is %llu",
+        AMPI_ULL(x->rows), AMPI_ULL(l->rows));
+    AMPI_CHECK(!x->classes || x->classes == l->out, "desc.xent.classes is %llu, but desc.linear.out is %llu",
+        AMPI_ULL(x->classes), AMPI_ULL(l->out));
+    AMPI_CHECK(!x->ld || x->ld == l->out, "desc.xent.ld is %llu; it must be 0 or desc.linear.out", AMPI_ULL(x->ld));
+    AMPI_CHECK(!x->softmax && !x->from, "desc.xent.softmax or from is given");
+    return AMP_OK;
+}
+/* The rows of a piece. In ordered mode dw takes 256 at a time, as one product of all rows adds them up. */
+static void ampi_vocabulary_rows(const amp_ctx *ctx, ampi_vocabulary *v, size_t chunk) {
+    size_t fit = AMPI_VOCABULARY_BYTES / 4u / v->l.out / 256u * 256u;
+    int ordered = ((v->l.flags | ctx->b->gemm_flags) & AMP_GEMM_ORDERED) != 0;
+    if (!chunk) chunk = fit > 256u ? fit : 256u;
+    v->chunk = chunk < v->l.rows ? chunk : v->l.rows;
+    v->piece = ordered && v->chunk > 256u ? 256u : v->chunk;
+}
+/* The dtypes of logits and their gradient, as amp_linear_forward would choose them. */
+static amp_status ampi_vocabulary_dtypes(amp_ctx *ctx, ampi_vocabulary *v, amp_dtype gradient) {
+    ampi_layer layer;
+    amp_linear_desc l = v->l;
+    l.fp8 = NULL;
+    l.record = &v->made;
+    l.y.data = v; /* it would be there */
+    AMPI_TRY(ampi_check_linear(ctx, &l, &ampi_goal_run, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, &layer, &v->made));
+    v->l.x = layer.l.x;
+    if (v->l.dx.dtype == AMP_AUTO) v->l.dx.dtype = v->made.x;
+    v->l.y.dtype = v->made.y;
+    v->l.dy.dtype = gradient != AMP_AUTO ? gradient : v->made.used;
+    if (v->l.fp8 && gradient == AMP_AUTO) v->l.dy.dtype = v->made.y;
+    AMPI_CHECK(ampi_is_dtype(v->l.y.dtype), "desc.linear.y.dtype is %d", (int)v->l.y.dtype);
+    AMPI_CHECK(ampi_is_dtype(v->l.dy.dtype), "desc.xent.dlogits.dtype is %d", (int)v->l.dy.dtype);
+    return AMP_OK;
+}
+/* Where things lie in the scratch. */
+static void ampi_vocabulary_rooms(ampi_vocabulary *v) {
+    amp_linear_desc *l = &v->l;
+    size_t n = v->chunk * l->out;
+    v->bytes = 0;
+    v->logits = ampi_vocabulary_room(v, l->y.dtype, n);
+    v->dlogits = v->logits;
+    if (v->gradients && l->dy.dtype != l->y.dtype) v->dlogits = ampi_vocabulary_room(v, l->dy.dtype, n);
+    if (!v->gradients) v->dlogits.data = NULL;
+    if (v->piece < l->rows) {
+        if (l->dw.data && l->dw.dtype != AMP_F32) l->dw = ampi_vocabulary_room(v, AMP_F32, l->in * l->out);
+        if (l->dbias.data && l->dbias.dtype != AMP_F32) l->dbias = ampi_vocabulary_room(v, AMP_F32, l->out);
+    }
+    if (!l->fp8) return;
+    l->scratch = v->scratch ? v->scratch + v->bytes : NULL;
+    l->scratch_bytes = (size_t)(ampi_round256(v->chunk * l->in) + ampi_round256(l->in * l->out));
+    l->scratch_bytes += 2u * (size_t)ampi_round256(n);
+    v->bytes += l->scratch_bytes + (size_t)ampi_round256(l->in * l->out); /* w twice */
+}
+static amp_status ampi_vocabulary_of(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    amp_xent_desc x;
+    memset(v, 0, sizeof *v);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK_DESC(&d->linear);
+    AMPI_TRY(ampi_check_vocabulary(ctx, d));
+    v->l = d->linear;
+    x = d->xent;
+    x.rows = v->l.rows;
+    x.classes = v->l.out;
+    AMPI_CHECK(v->l.in && v->l.out, "desc.linear.%s is 0", v->l.in ? "out" : "in");
+    AMPI_TRY(ampi_xent_job_of(ctx, &x, &v->loss));
+    v->gradients = v->l.dx.data || v->l.dw.data || v->l.dbias.data;
+    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, x.dlogits.dtype));
+    ampi_vocabulary_rows(ctx, v, d->chunk);
+    v->scratch = (char *)d->scratch;
+    ampi_vocabulary_rooms(v);
+    return AMP_OK;
+}
+
+static amp_status ampi_vocabulary_arrays(amp_ctx *ctx, const ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_job *j = &v->loss;
+    size_t nx = l->rows * l->in, nw = l->in * l->out, ny = l->rows * l->out;
+    const ampi_extent r[12] = {
+        ampi_extent_of("desc.scratch", amp_arr(d->scratch, AMP_F8E4M3), d->scratch_bytes, 0, 1),
+        ampi_extent_of("desc.linear.x", v->l.x, nx, 1, 0),
+        ampi_extent_of("desc.linear.w", l->w, nw, 1, 0),
+        ampi_extent_of("desc.linear.bias", l->bias, l->out, 1, 0),
+        ampi_extent_of("desc.linear.dx", v->l.dx, nx, 0, 1),
+        ampi_extent_of("desc.linear.dw", l->dw, nw, 0, 1),
+        ampi_extent_of("desc.linear.dbias", l->dbias, l->out, 0, 1),
+        ampi_extent_of("desc.xent.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 1, 0),
+        ampi_extent_of("desc.xent.targets", j->targets, ny, 1, 0),
+        ampi_extent_of("desc.xent.weights", j->weights, l->out, 1, 0),
+        ampi_extent_of("desc.xent.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
+        ampi_extent_of("desc.xent.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
+    };
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.x", v->l.x, nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.w", l->w, nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.bias", l->bias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dx", v->l.dx, nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dw", l->dw, nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dbias", l->dbias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.targets", j->targets, ny, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.weights", j->weights, l->out, 0));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.loss", j->loss, 4u));
+    AMPI_CHECK(!v->bytes || (d->scratch && d->scratch_bytes >= v->bytes),
+        "desc.scratch has %llu bytes, but %llu are needed", AMPI_ULL(d->scratch ? d->scratch_bytes : 0),
+        AMPI_ULL(v->bytes));
+    AMPI_CHECK(((uintptr_t)d->scratch & 255u) == 0, "desc.scratch is not aligned to 256 bytes");
+    return ampi_check_extents(ctx, r, 12);
+}
+
+/* Rows at .. at + n of a matrix with `cols` columns; no data: none. */
+static amp_array ampi_rows_of(amp_array a, size_t at, size_t n, size_t cols) {
+    if (a.data) a.data = (char *)a.data + at * cols * amp_dtype_size(a.dtype);
+    a.count = n * cols;
+    return a;
+}
+/* The layer for n rows of x from `at` on. */
+static void ampi_vocabulary_cut(const ampi_vocabulary *v, ampi_layer *layer, size_t at, size_t n) {
+    layer->l.rows = n;
+    layer->nx = n * v->l.in;
+    layer->ny = n * v->l.out;
+    layer->l.x = ampi_rows_of(v->l.x, at, n, v->l.in);
+}
+/* The two layers, for a whole piece. FP8: w is quantised once, to both copies. */
+static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
+    amp_precision made = v->made;
+    amp_linear_desc *l = &v->l;
+    amp_quantize_job w, back;
+    ampi_layer *f = &v->forward, *b = &v->backward;
+    l->record = &v->made;
+    l->y.data = v->logits.data;
+    AMPI_TRY(ampi_check_linear(ctx, l, &ampi_goal_run, f));
+    ampi_vocabulary_cut(v, f, 0, v->chunk);
+    AMPI_TRY(ampi_forward_dtypes(ctx, f, &made));
+    v->made = made;
+    v->fp8 = f->fp8;
+    if (!f->fp8) {
+        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, 0, &l->x));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, 0, &l->w));
+        f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
+        f->l.w = l->w;
+    }
+    *b = *f;
+    b->l.dy = v->dlogits;
+    b->l.dw = l->dw;
+    b->l.dbias = l->dbias;
+    if (f->fp8 && v->gradients) AMPI_TRY(ampi_fp8_factors(ctx, b, 1));
+    if (!f->fp8) return AMP_OK;
+    b->w.array.data = (char *)l->scratch + l->scratch_bytes;
+    w = ampi_fp8_cast_w(f);
+    back = ampi_fp8_cast_w(b);
+    w.keep = l->fp8_keep != 0;
+    if (l->dx.data && back.dst.data) w.dst = back.dst;
+    if (l->dx.data && back.dst_t.data) w.dst_t = back.dst_t;
+    return l->rows ? (ctx->b->quantize)(ctx, &w) : AMP_OK;
+}
+static amp_status ampi_vocabulary_forward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    ampi_layer *f = &v->forward;
+    amp_quantize_job x;
+    ampi_vocabulary_cut(v, f, at, n);
+    AMPI_TRY(ampi_forward_factors(ctx, f));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&f->l, 0, f->l.x, n, v->l.in);
+        x.dst = f->x.array;
+        x.keep = f->l.fp8_keep != 0;
+        AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    }
+    return ampi_forward_product(ctx, f, &ampi_goal_run);
+}
+/* For rows at .. at + n, whose gradient is that of the piece's from row `from` on. */
+static amp_status ampi_vocabulary_backward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t from, size_t n) {
+    ampi_layer *b = &v->backward;
+    amp_quantize_job x, dy;
+    ampi_vocabulary_cut(v, b, at, n);
+    b->l.dx = ampi_rows_of(v->l.dx, at, n, v->l.in);
+    b->l.dy = ampi_rows_of(v->dlogits, from, n, v->l.out);
+    AMPI_TRY(ampi_backward_factors(ctx, b));
+    AMPI_TRY(ampi_gradient_before_act(ctx, b));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&b->l, 0, b->l.x, n, v->l.in);
+        x.dst_t = b->x.array;
+        x.keep = 1;
+        dy = ampi_fp8_cast(&b->l, 2, b->l.dy, n, v->l.out);
+        if (b->l.dx.data) dy.dst = b->dy.array;
+        if (b->l.dw.data) dy.dst_t = b->dy_by_rows.array;
+        if (b->l.dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+        if (dy.dst.data || dy.dst_t.data) AMPI_TRY((ctx->b->quantize)(ctx, &dy));
+    }
+    AMPI_TRY(ampi_backward_products(ctx, b, &ampi_goal_run));
+    b->l.accumulate = 1;
+    return AMP_OK;
+}
+/* Would its products be refused? */
+static amp_status ampi_vocabulary_can(amp_ctx *ctx, ampi_vocabulary *v) {
+    AMPI_TRY(ampi_forward_factors(ctx, &v->forward));
+    AMPI_TRY(ampi_forward_product(ctx, &v->forward, &ampi_goal_check));
+    if (!v->gradients) return AMP_OK;
+    ampi_vocabulary_cut(v, &v->backward, 0, v->piece);
+    AMPI_TRY(ampi_backward_factors(ctx, &v->backward));
+    return ampi_backward_products(ctx, &v->backward, &ampi_goal_check);
+}
+static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    amp_xent_job j = v->loss;
+    size_t from, m;
+    AMPI_TRY(ampi_vocabulary_forward(ctx, v, at, n));
+    j.first = at;
+    j.rows = n;
+    j.logits = v->logits;
+    j.dlogits = v->dlogits;
+    j.targets = ampi_rows_of(j.targets, at, n, v->l.out);
+    if (n) AMPI_TRY((ctx->b->xent)(ctx, &j));
+    if (!v->gradients) return AMP_OK;
+    for (from = 0; from == 0 || from < n; from += m) {
+        ampi_mark mark = ampi_scope_mark(ctx);
+        amp_status st;
+        m = n - from < v->piece ? n - from : v->piece;
+        st = ampi_vocabulary_backward(ctx, v, at + from, from, m);
+        ampi_scope_pop(ctx, mark);
+        if (st != AMP_OK || !n) return st;
+    }
+    return AMP_OK;
+}
+/* A gradient of 16 bits or 8: into the FP32 scratch before it is added to, and back. */
+static amp_status ampi_vocabulary_cast(amp_ctx *ctx, amp_array to, amp_array from, size_t n) {
+    static const amp_cast_desc nearest = AMP_ZERO;
+    if (!to.data || to.data == from.data) return AMP_OK;
+    return (ctx->b->cast)(ctx, to, from, n, &nearest);
+}
+static amp_status ampi_vocabulary_run(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_desc *given) {
+    size_t nw = v->l.in * v->l.out, at, n;
+    AMPI_TRY(ampi_vocabulary_layers(ctx, v));
+    AMPI_TRY(ampi_vocabulary_can(ctx, v));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dw, given->dw, nw));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dbias, given->dbias, v->l.out));
+    for (at = 0; at == 0 || at < v->l.rows; at += n) {
+        n = v->l.rows - at < v->chunk ? v->l.rows - at : v->chunk;
+        AMPI_TRY(ampi_vocabulary_piece(ctx, v, at, n));
+        if (!n) break;
+    }
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dw, v->l.dw, nw));
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dbias, v->l.dbias, v->l.out));
+    if (given->record) *given->record = v->made;
+    return v->l.rows || !v->loss.loss ? AMP_OK : (ctx->b->zero)(ctx, v->loss.loss, sizeof *v->loss.loss);
+}
+static amp_status ampi_do_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    ampi_mark mark;
+    amp_status st;
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    AMPI_TRY(ampi_vocabulary_arrays(ctx, &v, desc));
+    AMPI_HAS(gemm);
+    AMPI_HAS(xent);
+    mark = ampi_scope_mark(ctx);
+    st = ampi_vocabulary_run(ctx, &v, &desc->linear);
+    ampi_scope_pop(ctx, mark);
+    return st;
+}
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy, (ctx, desc));
+}
+static amp_status ampi_do_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    AMPI_CHECK(bytes, "bytes is NULL");
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    *bytes = v.bytes;
+    return AMP_OK;
+}
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy_bytes, (ctx, bytes, desc));
+}
+
 /* ==== >>front-plan ===============================================================================================
    The memory plan.   tests: tests/test_memory.c */
 
@@ -8100,7 +8742,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     amp_plan p = AMP_ZERO;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
-    if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
+    if (!policy || !out || (n && !layers) || !ampi_is_dtype(in)) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
     if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
     for (i = 0; i < n; i++) {
@@ -9323,14 +9965,16 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #  define AMPI_PREFETCH(p) ((void)(p))
 #  define AMPI_LINES
 #endif
-#define AMPI_BLOCK 1024u
+#define AMPI_BLOCK        1024u
+#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
-#define AMPI_KC    256u
-#define AMPI_MC    528u
-#define AMPI_NC    512u
-#define AMPI_SMALL 8192u           /* numbers of A and B that are multiplied where they lie */
-#define AMPI_FEW   4u              /* at most this many rows are multiplied without packing */
-#define AMPI_LDC   (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
+#define AMPI_KC           256u
+#define AMPI_MC           528u
+#define AMPI_NC           512u
+#define AMPI_SMALL        8192u           /* at most so many numbers of A and B are multiplied where they lie */
+#define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
+#define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
 /* Lost updates of a chunk: sums by lanes of a vector, and what is known of the elements of a block. */
 #define AMPI_WIDEST 16u
@@ -9381,6 +10025,10 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, their sum unless
+       NULL, terms in their place and the sum of these; then gradients */
+    void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
+    void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
     /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
     void (*targets)(float *q, const float *w, size_t n, float keep, float share);
     void (*misses)(float *x, const float *q, size_t n, float max);
@@ -10060,6 +10708,7 @@ static void *ampi_worker(void *arg) {
             (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
+        c->running++; /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         if (--c->running == 0) (void)pthread_cond_signal(&c->done);
     }
@@ -10080,7 +10729,6 @@ static void ampi_parallel(
     c->arg = arg;
     c->next = 0;
     c->total = tasks;
-    c->running = c->workers;
     c->round++;
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
@@ -10235,9 +10883,9 @@ static const float *ampi_in_place(amp_array a, size_t i) {
 }
 /* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
 static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, size_t n, float *buf) {
-    const float *there = ampi_in_place(a, i);
-    if (there) return there;
-    k->widen[a.dtype](buf, ampi_at(a, i), n);
+    const char *p = ampi_at(a, i);
+    if (ampi_in_place(a, i)) return (const float *)(const void *)p;
+    k->widen[a.dtype](buf, p, n);
     return buf;
 }
 static void ampi_prefetch(const char *p, size_t bytes) {
@@ -10340,6 +10988,26 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
+/* From doubles or to doubles. */
+static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    const amp_cast_desc *d = j->d;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK);
+    (void)w;
+    for (; i < end; i++) {
+        uint32_t r = d->rounding == AMP_STOCHASTIC ? amp_random(d->seed, d->stream, d->offset + i) : 0u;
+        uint64_t wide;
+        double x;
+        if (j->dst.dtype == AMP_F64) {
+            wide = ampi_f64_of(ampi_load_bits(j->src.data, j->src.dtype, i));
+            memcpy(ampi_at(j->dst, i), &wide, sizeof wide);
+        } else {
+            memcpy(&x, ampi_at(j->src, i), sizeof x);
+            ampi_store_pattern(
+                j->dst.data, j->dst.dtype, i, ampi_encode_f64(x, j->dst.dtype, d->rounding, r, (int)d->saturate));
+        }
+    }
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
@@ -10349,6 +11017,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.src = src;
     j.n = n;
     j.d = d;
+    if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
+        return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10407,6 +11077,14 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
+static void ampi_finite_f64(amp_faults *f, amp_array a) {
+    size_t i;
+    uint64_t x;
+    for (i = 0; i < a.count; i++) {
+        memcpy(&x, ampi_at(a, i), sizeof x);
+        amp_count_f64(f, x, (uint32_t)i);
+    }
+}
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK], *u = own;
@@ -10434,6 +11112,8 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
         ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else if (a.dtype == AMP_F64)
+        ampi_finite_f64(&f, a);
     else
         ampi_finite_check(j, &f, a);
     if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);
@@ -10886,12 +11566,11 @@ static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const char *model = (const char *)b->p->model + 2 * b->i;
     const char *low = (const char *)b->p->low;
     t->at = 0;
     if (!t->again) return;
     if (low) low += 2 * b->i;
-    (b->k->count_unchanged)(t, model, low, b->n);
+    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, low, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;
@@ -11155,19 +11834,30 @@ static size_t ampi_packed_rows(const ampi_kernels *kn, size_t rows) {
     return rows == full ? rows : full + kn->mr[ampi_tile_for(kn, rows - full)];
 }
 
+/* What is added to n elements of a row of D. */
+static const float *ampi_bias_of(
+    const ampi_kernels *kn, const amp_gemm_job *d, size_t row, size_t col, size_t n, float *buf) {
+    float same;
+    size_t i;
+    if (!d->bias_per_row) return ampi_floats(kn, d->bias, col, n, buf);
+    same = amp_load(d->bias.data, d->bias.dtype, row);
+    for (i = 0; i < n; i++)
+        buf[i] = same;
+    return buf;
+}
 /* n elements of a row of D from their sums: amp_epilogue_one, in vectors. First without bias. */
 static void ampi_epilogue_begin(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other) {
-    float alpha = amp_gemm_alpha(d);
+    float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
-    if (d->c.data) {
+    if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, beta);
     }
 }
 static void ampi_epilogue_bias(
-    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t col, size_t n, float *other) {
-    if (d->bias.data) (kn->axpy)(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
+    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
+    if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
 }
 static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
@@ -11186,7 +11876,7 @@ static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, flo
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     ampi_epilogue_begin(kn, d, acc, batch, row, col, n, other);
-    ampi_epilogue_bias(kn, d, acc, col, n, other);
+    ampi_epilogue_bias(kn, d, acc, row, col, n, other);
     ampi_epilogue_end(kn, d, acc, batch, row, col, n, other, amax);
 }
 
@@ -11246,7 +11936,8 @@ static void ampi_multiply_panels(
 /* ---- small products: nothing is packed but a B whose rows lie along k, and what is no float ---- */
 
 static int ampi_is_small(const ampi_kernels *kn, const amp_gemm_job *d, size_t rows, size_t cols) {
-    return kn->direct && d->k && d->k <= AMPI_KC && (rows + cols) * d->k <= AMPI_SMALL;
+    const int here = kn->direct && d->k && d->k <= AMPI_KC && !d->sum_batches;
+    return here && (rows + cols) * d->k <= AMPI_SMALL;
 }
 /* D is what the tiles compute, as floats. */
 static int ampi_is_plain(const amp_gemm_job *d) {
@@ -11277,7 +11968,7 @@ static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t 
         n = ampi_least(each, rows * cols - i);
         ampi_epilogue_begin(kn, d, w->c + i, batch, row, b->r0, n, w->row);
         for (k = 0; k < n; k += cols)
-            ampi_epilogue_bias(kn, d, w->c + i + k, b->r0, cols, w->row);
+            ampi_epilogue_bias(kn, d, w->c + i + k, row + k / cols, b->r0, cols, w->row);
         ampi_epilogue_end(kn, d, w->c + i, batch, row, b->r0, n, w->row, amax);
     }
 }
@@ -11319,7 +12010,8 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r, last = d->sum_batches ? d->batch - 1 : batch;
+    int first = 1;
     ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
@@ -11331,14 +12023,17 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
         return;
     }
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
-    for (k0 = 0; k0 < d->k; k0 += kc) {
-        kc = ampi_least(AMPI_KC, d->k - k0);
-        a.k0 = b.k0 = k0;
-        a.depth = b.depth = kc;
-        ampi_pack_rows(kn, w->a, &a, w->row);
-        ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
-        ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, k0 == 0);
-    }
+    for (; batch <= last; batch++, a.first += d->stride_a, b.first += d->stride_b)
+        for (k0 = 0; k0 < d->k; k0 += kc) {
+            kc = ampi_least(AMPI_KC, d->k - k0);
+            a.k0 = b.k0 = k0;
+            a.depth = b.depth = kc;
+            ampi_pack_rows(kn, w->a, &a, w->row);
+            ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
+            ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, first);
+            first = 0;
+        }
+    batch = d->sum_batches ? 0 : last;
     for (r = 0; r < a.rows; r++)
         ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, b.rows, w->row, &amax);
     ampi_join_amax(j, amax);
@@ -11460,22 +12155,22 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
     double multiplications = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch;
     j->blocks_m = (d->m - 1) / AMPI_MC + 1;
     j->blocks_n = (d->n - 1) / AMPI_NC + 1;
-    while (j->blocks_m * j->blocks_n * d->batch < threads && d->m / j->blocks_m >= 4 * mr)
+    while (j->blocks_m * j->blocks_n * amp_gemm_outputs(d) < threads && d->m / j->blocks_m >= 4 * mr)
         j->blocks_m++; /* work for every thread */
     j->rows = ampi_equal_parts(d->m, j->blocks_m, mr);
     j->cols = ampi_equal_parts(d->n, j->blocks_n, j->c->k->nr);
     /* 32 multiplications cost about one element elsewhere */
-    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * d->batch, multiplications / 32.0, ampi_gemm_task, j);
+    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * amp_gemm_outputs(d), multiplications / 32.0, ampi_gemm_task, j);
 }
 
 /* Small ones have the same chains, but for dots of whole vectors. */
 static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
-    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED)) return 0;
+    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED) || d->sum_batches) return 0;
     return (d->trans_b && d->k >= 4 * kn->lanes) || !ampi_is_small(kn, d, d->m, d->n);
 }
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
-    if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
+    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
     return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
@@ -11507,8 +12202,10 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
         ampi_gemm_packed(&j);
     if (!job->dbias.data) return AMP_OK;
     sums.dy = job->d;
-    sums.rows = job->m;
-    sums.cols = job->n;
+    sums.rows = job->bias_per_row ? job->n : job->m;
+    sums.cols = amp_gemm_biases(job);
+    sums.ld = job->bias_per_row ? 1 : job->n;
+    sums.step = job->bias_per_row ? job->n : 1;
     sums.dbias = job->dbias;
     return ampi_cpu_bias_grad(ctx, &sums);
 }
@@ -11523,33 +12220,50 @@ static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, 
     return AMP_OK;
 }
 
-/* ---- gradients before an activation, and column sums ---- */
+/* ---- activations and their gradients, and column sums ---- */
 
 typedef struct ampi_act_work {
     const ampi_kernels *k;
-    const amp_bias_grad_job *job;
+    const amp_activation_job *job;
 } ampi_act_work;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_work *j = (const ampi_act_work *)arg;
-    const amp_bias_grad_job *d = j->job;
-    float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(d->rows * d->cols, i + AMP_CHUNK), n;
+    const amp_activation_job *d = j->job;
+    float x[AMPI_BLOCK], other[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
-        (j->k->act_grad)(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
-        j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
+        j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
+        if (d->saved.data)
+            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+        else
+            (j->k->act)(x, n, d->act);
+        j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
-static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d) {
+    ampi_act_work j = {ampi_cpu_of(ctx)->k, d};
+    return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
+}
+
+typedef struct ampi_col_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+} ampi_col_work;
+static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
     float x[AMPI_NC];
+    size_t c;
     memset(sum, 0, cols * sizeof *sum);
-    for (; row < end; row++)
-        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+    for (; row < end; row++) {
+        const amp_bias_grad_job *d = j->job;
+        for (c = 0; c < cols && d->step != 1; c++)
+            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
+        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+    }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
-    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const ampi_col_work *j = (const ampi_col_work *)arg;
     const amp_bias_grad_job *d = j->job;
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
     float part[AMPI_NC];
@@ -11572,8 +12286,13 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t n = job->rows * job->cols;
-    ampi_act_work j = {c->k, job};
-    if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
+    ampi_col_work j = {c->k, job};
+    amp_activation_job act = AMP_ZERO;
+    act.act = job->act;
+    act.count = n;
+    act.saved = job->saved;
+    act.in = act.out = job->dy;
+    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }
@@ -11672,19 +12391,23 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
-/* A row with one label, and its weight. */
+/* The loss of a row with one label, and what its gradients need. */
+static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+    const amp_xent_job *d = j->d;
+    float weight = amp_xent_row_weight(d, label), loss;
+    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
+    if (!d->row_loss) return;
+    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
+}
+
 static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t label, float *x, ampi_workspace *w) {
     const amp_xent_job *d = j->d;
     size_t at = row * d->ld;
-    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f, loss, factor = j->factor;
-    float weight = amp_xent_row_weight(d, (int64_t)label);
+    float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
     amp_xent_row r = ampi_xent_sums(j, at, x, w);
-    if (d->weights.data) factor = amp_mul(factor, weight);
     r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
-    amp_xent_row_end(&r, d, factor, 1.0f);
-    loss = amp_xent_loss_one(d->smoothing, r.max, r.target, mean, r.sum);
-    if (d->weights.data) loss = amp_mul(loss, weight);
-    if (d->row_loss) d->row_loss[d->first + row] = loss;
+    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
     if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
 }
 /* q of the classes i .. i + n of a row. */
@@ -11728,11 +12451,68 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
+/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
+static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r += at_once) {
+        const char *from = ampi_at(d->logits, (row + r) * d->ld);
+        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    }
+    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
+    for (r = 0; r < AMPI_XENT_ROWS; r++)
+        for (c = 0; c < n; c++)
+            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+}
+static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
+    const amp_xent_job *d = j->d;
+    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < n; c++)
+            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; r < rows; r += at_once) {
+        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
+        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    }
+}
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
+    const amp_xent_job *d = j->d;
+    float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    size_t r;
+    ampi_xent_few_load(j, at, rows, x, buf);
+    (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
+        amp_xent_row row = AMP_ZERO;
+        if (amp_xent_is_wrong(d, label)) continue;
+        row.max = max[r];
+        row.sum = sum[r];
+        row.target = buf[r * d->classes + (size_t)label];
+        ampi_xent_end_row(j, at + r, label, &row, mean);
+        by[r] = row.by;
+        less[r] = row.less;
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+    }
+    if (!d->dlogits.data) return;
+    (j->c->k->few_shares)(x, d->classes, by, less);
+    for (r = 0; r < rows; r++) {
+        int64_t label = amp_xent_label(d, d->first + at + r);
+        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
+    }
+    ampi_xent_few_store(j, at, rows, x, buf);
+}
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_xent_work *j = (const ampi_xent_work *)arg;
     const amp_xent_job *d = j->d;
-    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task);
+    size_t row = task * j->per_task, end = ampi_least(d->rows, row + j->per_task), i;
+    int few = d->classes <= AMPI_XENT_CLASSES && !d->each;
     float x[AMP_PART];
+    for (i = row; few && i < end; i += AMPI_XENT_ROWS)
+        ampi_xent_few(j, i, ampi_least(AMPI_XENT_ROWS, end - i));
     for (; row < end; row++) {
         int64_t label = amp_xent_label(d, d->first + row);
         ampi_xent_pad(d, row);
@@ -11742,7 +12522,7 @@ static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {
             ampi_xent_fill(d, row, ampi_float(0x7fc00000u));
         else if (d->each)
             ampi_xent_each_row(j, row, label, x, w);
-        else
+        else if (!few)
             ampi_xent_label_row(j, row, (size_t)label, x, w);
     }
 }
@@ -11918,6 +12698,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     ampi_kernels kernels;
     amp_backend table = ampi_cpu_table();
     const char *refused = NULL;
+    const int error = errno;
     ampi_cpu *c;
     amp_status st;
     if (!out) return AMP_ERR_INVALID_ARG;
@@ -11950,6 +12731,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     if (!d.threads && c->threads < ampi_usable())
         amp_log_event(
             *out, AMP_LOG_WARNING, "amp_cpu_create: the system gives %d threads of %d", (int)c->threads, ampi_usable());
+    errno = error;
     return AMP_OK;
 }
 
@@ -12213,18 +12995,20 @@ AMPI_INNER AMPI_FLOATS AMPI_F(exp_term)(AMPI_FLOATS x) {
     return AMPI_F(exp_scaled)(AMPI_AT_LEAST(x, AMPI_SET(-104.7f)), 24);
 }
 
-/* GELU with the logistic function instead of tanh, x / (1 + e^(-2z)), from a = |x|, at most 10.03, where e^(-2z) has
-   become 0, and E = e^(-2z) of a: 1 / (1 + E) and E / (1 + E) are the logistic function at a and at -a.
-   E = 2^y, y = a (k1 + k3 a^2) = n + r, |r| <= 0.5, 2^r by a polynomial with an error of 5e-7, of which a quarter
-   arrives. */
-AMPI_INNER AMPI_FLOATS AMPI_F(gelu_size)(AMPI_FLOATS x) {
-    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(10.03f));
+/* |x|, at most `most`. */
+AMPI_INNER AMPI_FLOATS AMPI_F(size_to)(AMPI_FLOATS x, float most) {
+    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(most));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
+AMPI_INNER AMPI_FLOATS AMPI_F(sign_of)(AMPI_FLOATS size, AMPI_FLOATS x) { /* size with the sign of x */
+    return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(size), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));
+}
+AMPI_INNER AMPI_MASK AMPI_F(below_0)(AMPI_FLOATS x) { return AMPI_GREATER(AMPI_WORD(0), AMPI_BITS(x)); }
+/* 2^(a b) for -127.4 < a b <= 0, which becomes 0 at -126.5: a b = n + r, |r| <= 0.5, 2^r by a polynomial with an error
+   of 5e-7. */
+AMPI_INNER AMPI_FLOATS AMPI_F(power_of)(AMPI_FLOATS a, AMPI_FLOATS b) {
     const AMPI_FLOATS shift = AMPI_SET(AMPI_SHIFT(0));
-    AMPI_FLOATS cubic = AMPI_FUSE(square, AMPI_SET(-0.102943242f), AMPI_SET(-2.30220819f));
-    AMPI_FLOATS t = AMPI_FUSE(a, cubic, shift), n = AMPI_SUB(t, shift);
-    AMPI_FLOATS r = AMPI_FUSE(a, cubic, AMPI_NEGATIVE(n)), p;
+    AMPI_FLOATS t = AMPI_FUSE(a, b, shift), n = AMPI_SUB(t, shift);
+    AMPI_FLOATS r = AMPI_FUSE(a, b, AMPI_NEGATIVE(n)), p;
     p = AMPI_FUSE(AMPI_SET(1.11255061e-3f), r, AMPI_SET(9.66632087e-3f));
     p = AMPI_FUSE(p, r, AMPI_SET(5.55740632e-2f));
     p = AMPI_FUSE(p, r, AMPI_SET(0.240223497f));
@@ -12232,7 +13016,14 @@ AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
     p = AMPI_FUSE(p, r, AMPI_SET(1.0f));
     return AMPI_MUL(p, AMPI_POWER(t));
 }
-AMPI_INNER AMPI_MASK AMPI_F(below_0)(AMPI_FLOATS x) { return AMPI_GREATER(AMPI_WORD(0), AMPI_BITS(x)); }
+
+/* GELU with the logistic function instead of tanh, x / (1 + e^(-2z)), from a = |x|, at most 10.03, where e^(-2z) has
+   become 0, and E = e^(-2z) of a: 1 / (1 + E) and E / (1 + E) are the logistic function at a and at -a.
+   E = 2^y, y = a (k1 + k3 a^2); of the error of that power a quarter arrives. */
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_size)(AMPI_FLOATS x) { return AMPI_F(size_to)(x, 10.03f); }
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_power)(AMPI_FLOATS a, AMPI_FLOATS square) {
+    return AMPI_F(power_of)(a, AMPI_FUSE(square, AMPI_SET(-0.102943242f), AMPI_SET(-2.30220819f)));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu)(AMPI_FLOATS x) {
     AMPI_FLOATS a = AMPI_F(gelu_size)(x), power = AMPI_F(gelu_power)(a, AMPI_MUL(a, a));
     AMPI_FLOATS s = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power));
@@ -12243,19 +13034,86 @@ AMPI_INNER AMPI_FLOATS AMPI_F(gelu_grad)(AMPI_FLOATS x) {
     AMPI_FLOATS a = AMPI_F(gelu_size)(x), square = AMPI_MUL(a, a), power = AMPI_F(gelu_power)(a, square);
     AMPI_FLOATS above = AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power)), below = AMPI_MUL(power, above);
     AMPI_FLOATS slope = AMPI_FUSE(square, AMPI_SET(0.214064448f), AMPI_SET(1.59576917f)); /* 2z' */
-    AMPI_FLOATS bound = AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(a), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));
     AMPI_FLOATS s = AMPI_CHOOSE(AMPI_F(below_0)(x), below, above);
-    return AMPI_FUSE(AMPI_MUL(bound, slope), AMPI_MUL(below, above), s);
+    return AMPI_FUSE(AMPI_MUL(AMPI_F(sign_of)(a, x), slope), AMPI_MUL(below, above), s);
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(gelu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { return AMPI_MUL(dy, AMPI_F(gelu_grad)(x)); }
+/* GELU with the normal distribution, x Phi(x). With a = |x|, at most 13.25, where E = e^(-a^2/2) has become 0,
+   Phi(-a) = E q(a), q of degree 10 with the least largest error of that product for a <= 5, 7e-8. */
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_size)(AMPI_FLOATS x) { return AMPI_F(size_to)(x, 13.25f); }
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_power)(AMPI_FLOATS a) {
+    return AMPI_F(power_of)(AMPI_MUL(a, a), AMPI_SET(-0.721347520f));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(normal_share)(AMPI_FLOATS x, AMPI_FLOATS a, AMPI_FLOATS power) { /* Phi(x) */
+    AMPI_FLOATS b = AMPI_AT_MOST(a, AMPI_SET(5.0f)), q;
+    q = AMPI_FUSE(AMPI_SET(1.63172149e-6f), b, AMPI_SET(-3.52082789e-5f));
+    q = AMPI_FUSE(q, b, AMPI_SET(3.39741702e-4f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-1.97463878e-3f));
+    q = AMPI_FUSE(q, b, AMPI_SET(7.93941412e-3f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-2.43139602e-2f));
+    q = AMPI_FUSE(q, b, AMPI_SET(6.11549094e-2f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-0.132513806f));
+    q = AMPI_FUSE(q, b, AMPI_SET(0.249916792f));
+    q = AMPI_FUSE(q, b, AMPI_SET(-0.398936510f));
+    q = AMPI_MUL(power, AMPI_FUSE(q, b, AMPI_SET(0.499999940f)));
+    return AMPI_CHOOSE(AMPI_F(below_0)(x), q, AMPI_SUB(AMPI_SET(1.0f), q));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_erf)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(normal_size)(x), share = AMPI_F(normal_share)(x, a, AMPI_F(normal_power)(a));
+    return AMPI_MUL(AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_NEGATIVE(a), x), share);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(gelu_erf_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { /* Phi(x) + x E / sqrt(2 pi) */
+    AMPI_FLOATS a = AMPI_F(normal_size)(x), power = AMPI_F(normal_power)(a);
+    AMPI_FLOATS slope = AMPI_MUL(AMPI_F(sign_of)(a, x), AMPI_SET(0.398942280f));
+    return AMPI_MUL(dy, AMPI_FUSE(slope, power, AMPI_F(normal_share)(x, a, power)));
+}
+
+/* The logistic function, s = 1 / (1 + E) at a = |x| and E s at -a; a at most 88.3, where E = e^-a has become 0. */
+AMPI_INNER AMPI_FLOATS AMPI_F(logistic_power)(AMPI_FLOATS a) { return AMPI_F(exp_scaled)(AMPI_NEGATIVE(a), 0); }
+AMPI_INNER AMPI_FLOATS AMPI_F(logistic)(AMPI_FLOATS power) { return AMPI_INVERSE(AMPI_ADD(AMPI_SET(1.0f), power)); }
+AMPI_INNER AMPI_FLOATS AMPI_F(sigmoid)(AMPI_FLOATS x) {
+    AMPI_FLOATS power = AMPI_F(logistic_power)(AMPI_F(size_to)(x, 88.3f)), s = AMPI_F(logistic)(power);
+    return AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_MUL(power, s), s);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(sigmoid_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_NEGATIVE(y), y, y));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(silu)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 88.3f), power = AMPI_F(logistic_power)(a), s = AMPI_F(logistic)(power);
+    return AMPI_MUL(AMPI_CHOOSE(AMPI_F(below_0)(x), AMPI_NEGATIVE(AMPI_MUL(a, power)), x), s);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(silu_back)(AMPI_FLOATS dy, AMPI_FLOATS x) { /* s + x s (1 - s), s at x */
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 88.3f), power = AMPI_F(logistic_power)(a);
+    AMPI_FLOATS above = AMPI_F(logistic)(power), below = AMPI_MUL(power, above);
+    AMPI_FLOATS s = AMPI_CHOOSE(AMPI_F(below_0)(x), below, above);
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_F(sign_of)(a, x), AMPI_MUL(below, above), s));
+}
+/* tanh of a = |x|: from 0.6 on 1 - 2 E / (1 + E), E = e^(-2a); below a + a^3 p(a^2), p of degree 4 with the least
+   largest relative error, 3e-9. */
+AMPI_INNER AMPI_FLOATS AMPI_F(tanh)(AMPI_FLOATS x) {
+    AMPI_FLOATS a = AMPI_F(size_to)(x, 10.0f), square = AMPI_MUL(a, a), p, large;
+    AMPI_FLOATS power = AMPI_F(logistic_power)(AMPI_ADD(a, a));
+    large = AMPI_FUSE(AMPI_MUL(power, AMPI_SET(-2.0f)), AMPI_F(logistic)(power), AMPI_SET(1.0f));
+    p = AMPI_FUSE(AMPI_SET(-5.89515828e-3f), square, AMPI_SET(2.07959712e-2f));
+    p = AMPI_FUSE(p, square, AMPI_SET(-5.37838303e-2f));
+    p = AMPI_FUSE(p, square, AMPI_SET(0.133319244f));
+    p = AMPI_FUSE(p, square, AMPI_SET(-0.333332986f));
+    p = AMPI_FUSE(AMPI_MUL(a, square), p, a);
+    return AMPI_F(sign_of)(AMPI_CHOOSE(AMPI_GREATER(AMPI_WORD(0x3f19999au), AMPI_BITS(a)), p, large), x);
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(tanh_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    return AMPI_MUL(dy, AMPI_FUSE(AMPI_NEGATIVE(y), y, AMPI_SET(1.0f)));
+}
 /* As bits and signed, negative numbers are those above -0 and up to -Inf; NaN stays. */
 AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
     AMPI_WORDS b = AMPI_BITS(x), y = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0x80000000u)), AMPI_WORD(0), b);
     return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0xff800001u), b), y, b));
 }
-AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) { /* y > 0, and not NaN */
-    AMPI_WORDS b = AMPI_BITS(y), g = AMPI_SELECT(AMPI_GREATER(b, AMPI_WORD(0)), AMPI_BITS(dy), AMPI_WORD(0));
-    return AMPI_AS_FLOATS(AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800001u), b), g, AMPI_WORD(0)));
+/* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
+AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
+    AMPI_WORDS above = AMPI_BITS(AMPI_AT_LEAST(y, AMPI_SET(0.0f))); /* 0, more, and NaN of any sign */
+    AMPI_MASK open = AMPI_GREATER(AMPI_AND(above, AMPI_WORD(0x7fffffffu)), AMPI_WORD(0));
+    return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif
 
@@ -12837,6 +13695,42 @@ AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
         top = lane[i] > top ? lane[i] : top;
     return top;
 }
+/* The sum of a row of few classes: AMPI_F(part) with a row in each lane. */
+AMPI_INNER AMPI_FLOATS AMPI_F(few_sum)(const float *x, size_t classes) {
+    AMPI_FLOATS s[AMPI_XENT_CLASSES];
+    size_t c, h;
+    for (c = 0; c < AMPI_XENT_CLASSES; c++)
+        s[c] = c < classes ? AMPI_ADD(AMPI_SET(0.0f), AMPI_LOAD(x + c * AMPI_XENT_ROWS)) : AMPI_SET(0.0f);
+    for (h = AMPI_XENT_CLASSES / 2u; h; h /= 2u)
+        for (c = 0; c < h; c++)
+            s[c] = AMPI_ADD(s[c], s[c + h]);
+    return s[0];
+}
+AMPI_OUTER void AMPI_F(few_terms)(float *x, size_t classes, float *max, float *all, float *sum) {
+    size_t i, c;
+    for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+        AMPI_FLOATS top = AMPI_SET(AMP_XENT_LEAST);
+        if (all) AMPI_STORE(all + i, AMPI_F(few_sum)(x + i, classes));
+        for (c = 0; c < classes; c++)
+            top = AMPI_LARGER(AMPI_LOAD(x + c * AMPI_XENT_ROWS + i), top);
+        for (c = 0; c < classes; c++) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_F(exp_term)(AMPI_SUB(AMPI_LOAD(at), top)));
+        }
+        AMPI_STORE(max + i, top);
+        AMPI_STORE(sum + i, AMPI_F(few_sum)(x + i, classes));
+    }
+    AMPI_F(done)();
+}
+AMPI_OUTER void AMPI_F(few_shares)(float *x, size_t classes, const float *by, const float *less) {
+    size_t i, c;
+    for (c = 0; c < classes; c++)
+        for (i = 0; i < AMPI_XENT_ROWS; i += AMPI_WIDTH) {
+            float *at = x + c * AMPI_XENT_ROWS + i;
+            AMPI_STORE(at, AMPI_FUSE(AMPI_LOAD(at), AMPI_LOAD(by + i), AMPI_NEGATIVE(AMPI_LOAD(less + i))));
+        }
+    AMPI_F(done)();
+}
 /* |x| as bits, 0 for NaN. */
 AMPI_INNER AMPI_WORDS AMPI_F(size_word)(AMPI_FLOATS x) {
     AMPI_WORDS a = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu));
@@ -13299,6 +14193,13 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* ---- what a path puts into the table: each starts from the one below it and replaces what it does better.
    tests: tests/test_paths.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+/* the loops that each path has */
+/* clang-format off */
+#  define AMPI_LOOPS(X) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
+    X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
+    X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
+/* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;
     k->lanes = AMPI_WIDTH;
@@ -13322,28 +14223,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
-    k->random = AMPI_F(random);
-    k->is_bad = AMPI_F(is_bad);
-    k->scale = AMPI_F(scale);
-    k->axpy = AMPI_F(axpy);
-    k->amax = AMPI_F(amax);
-    k->fit_to = AMPI_F(fit_to);
-    k->dots = AMPI_F(dots);
-    k->squares = AMPI_F(squares);
-    k->sum = AMPI_F(sum);
-    k->count = AMPI_F(count);
-    k->largest = AMPI_F(largest);
-    k->exps = AMPI_F(exps);
-    k->softmax_shares = AMPI_F(softmax_shares);
-    k->targets = AMPI_F(targets);
-    k->misses = AMPI_F(misses);
-    k->grad_each = AMPI_F(grad_each);
-    k->act = AMPI_F(act);
-    k->act_grad = AMPI_F(act_grad);
-    k->drop = AMPI_F(drop);
-    k->prepare = AMPI_F(prepare);
-    k->count_sizes = AMPI_F(count_sizes);
-    k->count_unchanged = AMPI_F(count_unchanged);
+#  define AMP_X(name) k->name = AMPI_F(name);
+    AMPI_LOOPS(AMP_X)
+#  undef AMP_X
 #  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -13360,6 +14242,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  endif
 }
 /* Here ends what the path defined. */
+#  undef AMPI_LOOPS
 #  undef AMPI_F
 #  undef AMPI_TARGET
 #  undef AMPI_WIDTH

@@ -69,13 +69,16 @@
               after it. Do not destroy a context whose stream is being captured. The legacy stream cannot be captured,
               and what is queued on it breaks captures of streams that wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
-              call selects its device and then restores the thread's own.
+              call selects its device and then restores the thread's own, if CUDA is in use there: else that would take
+              up to 500 MB of it, and the thread keeps the context's device. The driver API: current is then the primary
+              context of the thread's device, also where a context of another kind was; make that one current again.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
               runtime is not taken for ours and stays there. Nothing prints, exits or throws.
    MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 5 KiB, as
-              much page-locked host memory, the cuBLASLt handle. All device memory comes from the context's allocator.
+              much page-locked host memory, the cuBLASLt handle, 500 bytes of host memory for each of desc.plans. All
+              device memory comes from the context's allocator.
    NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every
               GPU; products of BF16 use cuBLASLt from sm_80.
    TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
@@ -134,6 +137,7 @@ typedef struct amp_cuda_desc {
     /* Its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB. A bias that
        cuBLASLt wants in a different dtype takes 256 KiB: of yours if it is over 1 MiB, of ours in addition. */
     size_t workspace_bytes;
+    uint32_t plans, _pad;    /* products whose algorithm is remembered, the least recently used one leaves; 0 => 512 */
     amp_allocator allocator; /* of device memory; {0} => cudaMalloc / cudaFree. Not together with AMP_CUDA_POOL */
     amp_allocator host;      /* of host objects; {0} => malloc / free */
     amp_logger logger;       /* {0} => silent */
@@ -142,8 +146,10 @@ typedef struct amp_cuda_desc {
 
 /* amp_status amp_cuda_create(amp_ctx **out, const amp_cuda_desc *desc) A context on one stream of one GPU. desc NULL =>
    all defaults. Everything lent must outlive the context. Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, NO_CUDA (no
-   device, no driver, or the stub), CUDA, DEAD, CAPTURE (the stream is being captured); then *out is NULL, nothing stays
-   allocated, and the logger has the sentence (not of UNINIT and VERSION). Class: setup. Threads: safe. */
+   device, no driver, or a stub), CUDA (also: a driver that is too old or does not match, a GPU in exclusive use, MPS
+   down, ...: nobody should train on the CPU instead without being told), DEAD, CAPTURE (the stream is being captured);
+   then *out is NULL, nothing stays allocated, and the logger has the sentence with CUDA's own words (not of UNINIT and
+   VERSION). After a failed start CUDA's cudaGetLastError says it for ever. Class: setup. Threads: safe. */
 #define amp_cuda_create(out, ...) amp_cuda_create_checked((out), AMP_VERSION, sizeof(amp_cuda_desc), __VA_ARGS__)
 AMP_CUDA_API amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc);
 
@@ -162,12 +168,16 @@ typedef struct amp_cuda_error {
 /* The last CUDA call of this context that failed. INVALID_ARG if it is not a CUDA context. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out);
 
-/* The algorithms found for products so far (by the heuristic, or by amp_gemm_tune), to a file and back: at most the
-   last 64. Load refuses a file made for a different cuBLASLt, kind of device or workspace size, and a damaged one, with
-   FORMAT and a sentence, and then changes nothing; each algorithm is checked by cuBLASLt before its first use. IO: the
-   file. Save replaces a file as amp_state_save does (>>state). Class: host. */
+/* The algorithms found for products so far (by the heuristic, or by amp_gemm_tune), to a file and back. Load refuses a
+   file made for a different cuBLASLt, kind of device or workspace size, and a damaged one, with FORMAT and a sentence,
+   and then changes nothing; each algorithm is checked by cuBLASLt before its first use. IO: the file. Save replaces a
+   file as amp_state_save does (>>state). Both take host memory while they run. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path);
 AMP_CUDA_API amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path);
+/* searches: how often an algorithm was looked for; once a model has made its first step, this should stay as it is (a
+   WARNING says if it does not). room: desc.plans. INVALID_ARG if it is not a CUDA context. Class: host. */
+typedef struct amp_cuda_plans { uint64_t searches, room; } amp_cuda_plans;
+AMP_CUDA_API amp_status amp_cuda_plans_get(const amp_ctx *ctx, amp_cuda_plans *out);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -219,6 +229,12 @@ amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     (void)path;
     return AMP_ERR_NO_CUDA;
 }
+amp_status amp_cuda_plans_get(const amp_ctx *ctx, amp_cuda_plans *out) {
+    const amp_cuda_plans none = {0, 0};
+    (void)ctx;
+    if (out) *out = none;
+    return AMP_ERR_INVALID_ARG;
+}
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
     const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     (void)ctx;
@@ -246,6 +262,7 @@ extern "C++" { /* wherever this file is included */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK
@@ -982,6 +999,19 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_C
     }
 }
 
+/* From doubles or to doubles. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_f64(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    for (; i < a.n; i += step) {
+        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + i) : 0u;
+        if (a.dst_type == AMP_F64)
+            ((uint64_t *)a.dst)[i] = ampi_f64_of(ampi_load_bits(a.src, a.src_type, i));
+        else
+            ampi_store_pattern(
+                a.dst, a.dst_type, i, ampi_encode_f64(((const double *)a.src)[i], a.dst_type, a.how, r, a.saturate));
+    }
+}
+
 /* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
 typedef struct ampi_k_list {
     void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
@@ -1078,6 +1108,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         ampi_k_part p = ampi_k_find(&list, chunk);
         amp_faults f = amp_no_faults();
         uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
+        if (p.type == AMP_F64) {
+            for (i = threadIdx.x; i < p.n; i += AMP_BLOCK)
+                amp_count_f64(&f, ((const uint64_t *)p.data)[p.base + i], i);
+            p.n = groups = 0;
+        }
         for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
@@ -1124,7 +1159,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_finite) X(ampi_k_histogram)
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)
 /* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
    tests: tests/test_fp8.c */
 
@@ -2671,7 +2706,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 #define AMPI_K_LOSSES(X) \
-    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_rows) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
+    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_counts) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
 /* ==== >>device-products ==========================================================================================
    The plain product, epilogues, column sums.
    tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
@@ -2762,7 +2797,7 @@ AMPI_K void ampi_k_gemm_store(
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
     if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
-    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
+    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, p.bias_per_row ? i : j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
     if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
@@ -2789,8 +2824,8 @@ AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float
         b += (AMPI_K_N + AMPI_K_PAD) / 4u;
     }
 }
-/* The sums of one tile, into room[AMPI_K_M][AMPI_K_N]. */
-AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 *room) {
+/* The sums of one tile over so many batches, into room[AMPI_K_M][AMPI_K_N]. */
+AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b, size_t batches, float4 *room) {
     const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
     float4 *bs = room + (AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u;
     uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, i;
@@ -2803,11 +2838,13 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
-    ampi_k_fetch_first(&mine_a, a, me);
-    AMP_UNROLL
-    for (i = 0; i < AMPI_K_EIGHTS; i++)
-        ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
     do {
+        if (k0 == 0) {
+            ampi_k_fetch_first(&mine_a, a, me);
+            AMP_UNROLL
+            for (i = 0; i < AMPI_K_EIGHTS; i++)
+                ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
+        }
         ampi_k_put((float *)room, mine_a, a, negative_zero);
         AMP_UNROLL
         for (i = 0; i < AMPI_K_EIGHTS; i++)
@@ -2827,7 +2864,12 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
             }
         }
         __syncthreads();
-    } while (k0 < a.k);
+        if (k0 < a.k) continue;
+        k0 = 0; /* the next batch */
+        a.first += p.stride_a;
+        b.first += p.stride_b;
+        batches--;
+    } while (batches);
     AMP_UNROLL
     for (i = 0; i < AMPI_K_DOWN; i++)
         room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],
@@ -2841,7 +2883,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
     size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;
     uint32_t amax = 0, e;
     float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
-    for (tile = blockIdx.x; tile < across * down * p.batch; tile += gridDim.x) {
+    for (tile = blockIdx.x; tile < across * down * amp_gemm_outputs(&p); tile += gridDim.x) {
         size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_M, j0 = tile % across * AMPI_K_N;
         ampi_k_side a = ampi_k_side_of(p.a, AMPI_K_M, p.lda, p.stride_a, p.batch, z);
         ampi_k_side b = ampi_k_side_of(p.b, AMPI_K_N, p.ldb, p.stride_b, p.batch, z);
@@ -2852,7 +2894,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         a.rows = p.m - i0;
         b.rows = p.n - j0;
         a.k = b.k = p.k;
-        ampi_k_tile_sums(a, b, room);
+        ampi_k_tile_sums(p, a, b, p.sum_batches ? p.batch : 1u, room);
         AMP_NO_UNROLL
         for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
             size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
@@ -2970,6 +3012,12 @@ AMPI_K void ampi_k_act_grads(
         if (ampi_k_group(j, p.n) == 8u) ampi_k_act_grad_at(p, here.batch * p.stride_d + here.row * p.ldd + j, wide);
     }
 }
+AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = one;
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
@@ -2984,7 +3032,10 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
-            ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
+            if (p.bias_per_row)
+                ampi_k_fill8(y, ampi_load_bits(p.bias.data, p.bias.dtype, here.row));
+            else
+                ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
             for (k = 0; k < 8u; k++)
                 x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }
@@ -3005,7 +3056,25 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
-#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue)
+/* Activations apart from products, of any dtypes. */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_activation(const AMP_GRID_CONSTANT amp_activation_job a, int wide) {
+    uint64_t i = 8u * ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x), step = 8u * ((uint64_t)gridDim.x * AMP_BLOCK);
+    for (; i < a.count; i += step) {
+        uint32_t m = ampi_k_group(i, a.count), x[8], saved[8];
+        ampi_k_load8(x, a.in.data, a.in.dtype, i, m, wide);
+        if (a.saved.data) {
+            ampi_k_load8(saved, a.saved.data, a.saved.dtype, i, m, wide);
+            ampi_k_act_grad8(x, a.act, saved);
+        } else {
+            ampi_k_act8(x, a.act);
+        }
+        ampi_k_nearest8(x, a.out.dtype);
+        ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
+    }
+}
+
+#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue) X(ampi_k_activation)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
@@ -3064,17 +3133,17 @@ AMPI_K void ampi_k_bias_rows(
     const amp_bias_grad_job &j = a.job;
     uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
     for (; row < end; row += AMPI_K_AHEAD) {
-        uint64_t at = row * j.cols + column;
+        uint64_t at = row * j.ld + column;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_load(x[u], j.dy, at + u * j.cols, left, a.wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.cols, left, a.wide);
+            ampi_k_bias_load(x[u], j.dy, at + u * j.ld, left, a.wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
         }
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], at + u * j.cols, left, a.wide);
+            ampi_k_bias_act8(j, x[u], y[u], at + u * j.ld, left, a.wide);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
                 sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
@@ -3089,7 +3158,7 @@ AMPI_K void ampi_k_bias_alike(
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
-            uint64_t one = u < rows ? at + u * j.cols : at; /* the last row twice, and once used */
+            uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
             if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
         }
@@ -3100,7 +3169,7 @@ AMPI_K void ampi_k_bias_alike(
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
                 ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             }
-            at += j.cols;
+            at += j.ld;
             ampi_k_quick8(v, &dy[u], t);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
@@ -3112,7 +3181,7 @@ AMPI_K void ampi_k_bias_alike(
 template <int words>
 AMPI_K void ampi_k_bias_part(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
-    uint64_t at = row * a.job.cols + column;
+    uint64_t at = row * a.job.ld + column;
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows(a, column, left, row, end, sum);
@@ -3178,7 +3247,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
             for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
-                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.cols + c));
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c * j.step));
                 lane[l] = amp_dadd(lane[l], amp_widen(sum));
             }
         }
@@ -3200,7 +3269,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
    Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
-#define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
+#define AMPI_CU_PLANS    512u     /* products whose plan is remembered, unless desc.plans says otherwise, */
+#define AMPI_CU_MOST     65536u   /* and at most */
+#define AMPI_CU_SETTLED  10u      /* steps after which no product should be new */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
@@ -3222,8 +3293,9 @@ typedef amp_gemm_job ampi_cu_key;
 typedef struct ampi_cu_plan {
     ampi_cu_key key;
     cublasLtMatmulAlgo_t algo;
-    const char *why; /* not cuBLASLt: static text */
-    uint32_t used;
+    const char *why;    /* not cuBLASLt: static text */
+    uint64_t used;      /* when it was used last, by ampi_cuda.uses; 0: nothing is here */
+    uint32_t next;      /* the next plan in its bucket, from 1 on; 0: none */
     uint32_t lt;        /* 1: cuBLASLt, 0: ampi_k_gemm */
     uint32_t epilogue;  /* what cuBLASLt does after the product */
     uint32_t compute;   /* a cublasComputeType_t */
@@ -3239,13 +3311,16 @@ typedef struct ampi_cu_plan {
     AMPI_K_QUANTIZE(X) AMPI_K_INSPECT(X) AMPI_K_UPDATE(X) AMPI_K_LOSSES(X) AMPI_K_PRODUCTS(X) AMPI_K_COLUMNS(X)
 #define AMPI_CU_ONE(...) +1u
 #define AMPI_CU_RESIDENT (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
+/* cuDevicePrimaryCtxGetState: is the device in use by this process? */
+typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
     int here, away, back;       /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
+    ampi_cu_asker asker;        /* NULL: the driver has none */
     int relaxed;                /* 1: its capture mode is relaxed, */
     cudaStreamCaptureMode mode; /* and was, and will be, this one */
-    uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
+    uint32_t flags, dead, own_stream, own_cublas, own_workspace;
     cudaStream_t stream;
     cublasLtHandle_t cublas;
     void *workspace, *bias;
@@ -3264,7 +3339,12 @@ typedef struct ampi_cuda {
     } resident[AMPI_CU_RESIDENT]; /* blocks of a kernel that an SM holds */
     uint32_t n_deferred, n_resident;
     char name[256 + sizeof AMPI_CU_KIND]; /* what amp_ctx_name gives */
-    ampi_cu_plan plans[AMPI_CU_PLANS];
+    uint32_t n_plans, n_begun;            /* places for plans, and those that have been used */
+    ampi_cu_plan *plans;                  /* in one block of host memory with */
+    uint32_t *buckets;                    /* as many beginnings of lists, from 1 on; 0: empty */
+    uint64_t uses;                        /* of plans, so far */
+    uint64_t searches, stepped;           /* plans made; inspections, of which a step has one for each set */
+    uint64_t late, late_step; /* steps after AMPI_CU_SETTLED in which plans were made, and the last of them */
 } ampi_cuda;
 
 static ampi_cuda *ampi_cu_self(amp_ctx *ctx) { return (ampi_cuda *)amp_ctx_self(ctx); }
@@ -3273,6 +3353,18 @@ static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
     const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
     if (!c || strncmp(amp_ctx_name(ctx), AMPI_CU_KIND, sizeof AMPI_CU_KIND - 1) != 0) return NULL;
     return amp_ctx_name(ctx) == c->name ? c : NULL;
+}
+
+/* Host memory, zeroed. */
+static void *ampi_cu_host_new(const amp_allocator *host, size_t bytes) {
+    void *p = host->alloc_fn ? host->alloc_fn(bytes, host->user) : malloc(bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+static void ampi_cu_host_drop(const amp_allocator *host, void *p, size_t bytes) {
+    if (host->free_fn && p)
+        host->free_fn(p, bytes, host->user);
+    else if (p)
+        free(p);
 }
 
 /* Errors after which, in CUDA's words, the process must be terminated to go on. */
@@ -3343,9 +3435,17 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
+/* Has the device died meanwhile? cuBLASLt has a CUDA runtime of its own, whose last error ours does not know, so the
+   driver is asked: this call tells of errors of earlier work, and is harmless in a capture. */
+static cudaError_t ampi_cu_beneath(const ampi_cuda *c) {
+    cudaStreamCaptureStatus capture;
+    cudaError_t e = cudaStreamIsCapturing(c->stream, &capture);
+    if (e == cudaSuccess) return e;
+    (void)cudaGetLastError();
+    return ampi_cu_sticky(e) || cudaPeekAtLastError() == e ? e : cudaSuccess;
+}
 static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
-    cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) return AMP_ERR_DEAD;
+    if (ampi_cu_beneath(c) != cudaSuccess) return AMP_ERR_DEAD;
     return e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
 }
 static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
@@ -3370,6 +3470,26 @@ static void ampi_cu_unrelax(ampi_cuda *c) {
     (void)cudaGetLastError();
 }
 
+static ampi_cu_asker ampi_cu_find_asker(void) {
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult how;
+#if CUDART_VERSION >= 12050
+    cudaError_t e = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, 0, &how);
+#else
+    cudaError_t e = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, 0, &how);
+#endif
+    if (e == cudaSuccess) return (ampi_cu_asker)found;
+    (void)cudaGetLastError();
+    return NULL;
+}
+/* The thread's own device again, but not one that is not in use: cudaSetDevice would begin to use it. */
+static cudaError_t ampi_cu_go_back(ampi_cu_asker asker, int device) {
+    unsigned flags = 0;
+    int active = 1;
+    if (asker && asker(device, &flags, &active) != 0) active = 1;
+    return active ? cudaSetDevice(device) : cudaSuccess;
+}
+
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
 static amp_status ampi_cu_here(ampi_cuda *c) {
     if (c->dead)
@@ -3383,7 +3503,7 @@ static amp_status ampi_cu_here(ampi_cuda *c) {
 }
 static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    cudaError_t e = c->away ? cudaSetDevice(c->back) : cudaSuccess;
+    cudaError_t e = c->away ? ampi_cu_go_back(c->asker, c->back) : cudaSuccess;
     c->here = c->away = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
@@ -3467,9 +3587,11 @@ static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
 
 /* Never 0 in a capture. */
 static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
-    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
+    ampi_cuda *c = ampi_cu_self(ctx);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long id = 0;
+    int unnamed = c->stream == cudaStreamLegacy || c->stream == cudaStreamPerThread; /* of the thread's device, then */
+    if (unnamed && ampi_cu_here(c) != AMP_OK) return 0;
     if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) {
         (void)cudaGetLastError();
         return 0;
@@ -3595,6 +3717,8 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.stream = desc->stream;
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
+    if (dst.dtype == AMP_F64 || src.dtype == AMP_F64)
+        return ampi_cu_share(c, ampi_cu_parts(n, AMP_BLOCK), ampi_k_cast_f64, a);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
     return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
@@ -3710,12 +3834,14 @@ static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
+    c->stepped++;
     return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
 }
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
     uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
+    c->stepped++;
     return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
@@ -3887,6 +4013,10 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     p.backward = 1;
     return ampi_cu_epilogue(c, &p, 0);
 }
+static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
+    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
+    return ampi_cu_share(ampi_cu_self(ctx), ampi_cu_parts(j->count, 8u * AMP_BLOCK), ampi_k_activation, *j, wide);
+}
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
     if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
@@ -3900,11 +4030,11 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
-    a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
+    a.wide = ampi_cu_wide(&j->dy, j->ld) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
-    if (room == 0) {
+    if (room == 0 || j->step != 1u) {
         if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
         return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
@@ -3921,8 +4051,10 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     amp_bias_grad_job j = AMP_ZERO;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     j.dy = p->d;
-    j.rows = p->m;
-    j.cols = p->n;
+    j.rows = p->bias_per_row ? p->n : p->m;
+    j.cols = amp_gemm_biases(p);
+    j.ld = p->bias_per_row ? 1u : p->n;
+    j.step = p->bias_per_row ? p->n : 1u;
     j.dbias = p->dbias;
     return ampi_cu_bias_grad(c->ctx, &j);
 }
@@ -4101,6 +4233,10 @@ static void ampi_cu_lt_prefer(
         ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceSetAttribute",
             cublasLtMatmulPreferenceSetAttribute(prefer, wishes[i].what, wishes[i].value, wishes[i].bytes));
 }
+/* It does not take this product: not a failure of another kind. */
+static int ampi_cu_lt_refuses(cublasStatus_t e) {
+    return e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE || e == CUBLAS_STATUS_ARCH_MISMATCH;
+}
 /* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of
    failures of other kinds. */
 static int ampi_cu_lt_search(
@@ -4112,8 +4248,7 @@ static int ampi_cu_lt_search(
     lt->call = "cublasLtMatmulAlgoGetHeuristic";
     lt->status = cublasLtMatmulAlgoGetHeuristic(
         c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
-    if (lt->status == CUBLAS_STATUS_NOT_SUPPORTED || lt->status == CUBLAS_STATUS_INVALID_VALUE ||
-        lt->status == CUBLAS_STATUS_ARCH_MISMATCH) {
+    if (ampi_cu_lt_refuses(lt->status)) {
         lt->status = CUBLAS_STATUS_SUCCESS;
         return 0;
     }
@@ -4150,6 +4285,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
+    if (p->sum_batches) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -4186,12 +4322,13 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
 /* As much as possible inside the product. */
 static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
-    int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    int along = bias && !p->bias_per_row; /* the one that cuBLASLt has */
+    int fits = along && p->bias.dtype == ampi_cu_bias_type(p);
     plan->after = 0;
-    plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
+    plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU) return ampi_cu_fuse_gelu(p, plan);
+    if (narrow && p->act == AMP_GELU && !p->bias_per_row) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
@@ -4205,6 +4342,7 @@ static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *p
     plan->after = 1;
     if (p->d.dtype != AMP_F32 && !p->backward) {
         if (!ampi_cu_f8(p->a.dtype) || p->act == AMP_ACT_NONE) return "there is nothing to leave";
+        if (p->bias_per_row) return "the bias goes with rows";
         if (p->bias.data && p->bias.dtype == ampi_cu_bias_type(p)) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
     }
     if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
@@ -4330,7 +4468,8 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && f8 && !plain) {
-        AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmulAlgoGetHeuristic")); /* a dead device offers nothing either */
+        /* a dead device offers nothing either */
+        AMPI_TRY(ampi_cu_did(c, "cublasLtMatmulAlgoGetHeuristic", ampi_cu_beneath(c)));
         return amp_fail(c->ctx, AMP_ERR_UNSUPPORTED,
             "not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", plan->why);
     }
@@ -4340,7 +4479,7 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 }
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
-    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
     return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
@@ -4390,7 +4529,7 @@ static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi
     if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
     e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
         &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
-    *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
+    *refused = ampi_cu_lt_refuses(e);
     if (*refused) return AMP_OK;
     if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, "cublasLtMatmul", e);
     AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmul"));
@@ -4434,38 +4573,83 @@ static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu
     return result.workspaceSize <= c->workspace_bytes;
 }
 
+/* ---- plans that are remembered: buckets of lists by a hash of the key; the least recently used one makes room ---- */
+
+static uint32_t *ampi_cu_bucket(const ampi_cuda *c, const ampi_cu_key *key) {
+    uint64_t word, h = 0;
+    size_t i;
+    for (i = 0; i + sizeof word <= sizeof *key; i += sizeof word) {
+        memcpy(&word, (const char *)key + i, sizeof word);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+    }
+    return &c->buckets[h % c->n_plans];
+}
 static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
+    uint32_t at = *ampi_cu_bucket(c, key);
+    while (at && memcmp(&c->plans[at - 1u].key, key, sizeof *key) != 0)
+        at = c->plans[at - 1u].next;
+    if (!at) return NULL;
+    c->plans[at - 1u].used = ++c->uses;
+    return &c->plans[at - 1u];
+}
+static void ampi_cu_plan_forget(ampi_cuda *c, ampi_cu_plan *plan) {
+    uint32_t *at = ampi_cu_bucket(c, &plan->key);
+    while (&c->plans[*at - 1u] != plan)
+        at = &c->plans[*at - 1u].next;
+    *at = plan->next;
+    plan->used = 0;
+}
+/* A place for a new plan, which ampi_cu_plan_keep then makes one that is found. */
+static ampi_cu_plan *ampi_cu_plan_room(ampi_cuda *c) {
+    ampi_cu_plan *oldest = c->plans;
     uint32_t i;
-    for (i = 0; i < AMPI_CU_PLANS; i++)
-        if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
-    return NULL;
+    if (c->n_begun < c->n_plans) return &c->plans[c->n_begun++];
+    for (i = 1; i < c->n_plans; i++)
+        if (c->plans[i].used < oldest->used) oldest = &c->plans[i];
+    if (oldest->used) ampi_cu_plan_forget(c, oldest);
+    return oldest;
+}
+static void ampi_cu_plan_keep(ampi_cuda *c, ampi_cu_plan *plan) {
+    uint32_t *bucket = ampi_cu_bucket(c, &plan->key);
+    plan->next = *bucket;
+    plan->used = ++c->uses;
+    *bucket = (uint32_t)(plan - c->plans) + 1u;
+}
+
+/* A model that has made its tenth step has shown its products. */
+static void ampi_cu_count_search(ampi_cuda *c) {
+    c->searches++;
+    if (c->stepped <= AMPI_CU_SETTLED || c->late_step == c->stepped) return;
+    c->late_step = c->stepped;
+    if (++c->late != 2u) return; /* one alone may be an evaluation of other shapes */
+    amp_log_event(c->ctx, AMP_LOG_WARNING,
+        "algorithms for products are still looked for after step %u, which takes host time: more than the %u products "
+        "of desc.plans, or new shapes (amp_cuda_plans_get counts)",
+        AMPI_CU_SETTLED, (unsigned)c->n_plans);
 }
 static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
     ampi_cu_key key;
     ampi_cu_plan *plan;
-    amp_status s;
     AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
     *out = plan = ampi_cu_plan_find(c, &key);
-    if (!plan || plan->unchecked) ampi_cu_relax(c); /* also for the product itself, whose kernels may be loaded now */
-    if (plan && plan->unchecked) {
+    if (plan && !plan->unchecked) return AMP_OK;
+    ampi_cu_relax(c); /* also for the product itself, whose kernels may be loaded now */
+    if (plan) {
         plan->unchecked = 0;
         if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;
         amp_log_event(c->ctx, AMP_LOG_WARNING, "a plan from a file is not valid here; made anew");
-        s = ampi_cu_plan_make(c, p, plan);
-        if (s != AMP_OK) plan->used = 0;
-        return s;
+        ampi_cu_plan_forget(c, plan);
+    } else {
+        *out = plan = ampi_cu_plan_room(c);
     }
-    if (plan) return AMP_OK;
-    *out = plan = &c->plans[c->next_plan]; /* the oldest makes room */
-    plan->used = 0;
     plan->key = key;
+    ampi_cu_count_search(c);
     AMPI_TRY(ampi_cu_plan_make(c, p, plan));
-    plan->used = 1;
-    c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
+    ampi_cu_plan_keep(c, plan);
     return AMP_OK;
 }
-
 /* ---- tuning: every way with every algorithm that the heuristic offers, on outputs of its own.
    tests: tests/cuda_verbs.cpp ---- */
 
@@ -4487,7 +4671,7 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
     t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
     if (p->aux.data && !p->backward) t->bytes[1] = span * amp_dtype_size(p->aux.dtype);
-    if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
+    if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
         e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
@@ -4588,23 +4772,72 @@ static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan
     return AMP_OK;
 }
 
+/* ---- batches that add up in an F32 d: products one after the other, then what follows the sum ---- */
+
+static int ampi_cu_adds_up(const amp_gemm_job *p) {
+    return p->sum_batches && p->k && p->d.dtype == AMP_F32 && !(p->flags & AMP_GEMM_ORDERED);
+}
+/* Batch z alone: the first one reads C as it is given, the others add to D. */
+static amp_gemm_job ampi_cu_batch_of(const amp_gemm_job *p, size_t z) {
+    amp_gemm_job q = *p;
+    q.batch = 1;
+    q.sum_batches = q.bias_per_row = q.backward = 0;
+    q.act = AMP_ACT_NONE;
+    q.bias.data = q.aux.data = q.dbias.data = NULL;
+    q.a.data = (char *)p->a.data + z * p->stride_a * amp_dtype_size(p->a.dtype);
+    q.b.data = (char *)p->b.data + z * p->stride_b * amp_dtype_size(p->b.dtype);
+    if (z == 0) return q;
+    q.c = p->d;
+    q.ldc = p->ldd;
+    q.stride_c = p->stride_d;
+    q.beta.value = 1.0f;
+    q.beta_ptr = NULL;
+    return q;
+}
+static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
+    amp_gemm_job last = *p;
+    ampi_cu_plan *plan = NULL;
+    size_t z;
+    for (z = 0; z < p->batch; z++) {
+        const amp_gemm_job q = ampi_cu_batch_of(p, z);
+        AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
+        AMPI_TRY(ampi_cu_run(c, &q, plan));
+    }
+    last.batch = 1;
+    if (p->bias.data || p->aux.data || p->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_cu_epilogue(c, &last, p->bias.data != NULL));
+    return ampi_cu_column_sums(c, &last, plan);
+}
+
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     ampi_cu_plan *plan = NULL;
+    if (ampi_cu_adds_up(job)) return ampi_cu_add_up(ampi_cu_self(ctx), job);
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
     return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
-static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+static amp_status ampi_cu_tune_one(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    return ampi_cu_tune(ampi_cu_self(ctx), job, plan);
+    AMPI_TRY(ampi_cu_plan_for(c, p, &plan));
+    return ampi_cu_tune(c, p, plan);
+}
+static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job first = sum ? ampi_cu_batch_of(job, 0) : *job, other = ampi_cu_batch_of(job, 1);
+    AMPI_TRY(ampi_cu_tune_one(ampi_cu_self(ctx), &first));
+    return sum ? ampi_cu_tune_one(ampi_cu_self(ctx), &other) : AMP_OK;
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job p = sum ? ampi_cu_batch_of(job, 0) : *job;
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    if (text) ampi_cu_tell(job, plan, text, bytes);
+    size_t n;
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+    if (!text) return AMP_OK;
+    ampi_cu_tell(&p, plan, text, bytes);
+    n = strlen(text);
+    if (sum) snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
     return AMP_OK;
 }
-
 /* ---- plan files: what was found out about products, for the next run on the same kind of device.
    tests: tests/cuda_verbs.cpp ---- */
 
@@ -4615,14 +4848,17 @@ typedef struct ampi_cu_plan_head {
     uint64_t sms, workspace, count;
     uint64_t sum; /* XXH64 of what comes before it and of the plans after it */
 } ampi_cu_plan_head;
-typedef struct ampi_cu_plan_file { /* `count` plans of it are in the file */
+typedef struct ampi_cu_plan_file { /* a file as it is, in host memory */
     ampi_cu_plan_head head;
-    ampi_cu_plan plans[AMPI_CU_PLANS];
+    ampi_cu_plan plans[1]; /* head.count of them */
 } ampi_cu_plan_file;
 
+static size_t ampi_cu_plan_bytes(uint64_t count) {
+    return offsetof(ampi_cu_plan_file, plans) + (size_t)count * sizeof(ampi_cu_plan);
+}
 static void ampi_cu_plan_describe(const ampi_cuda *c, ampi_cu_plan_head *h) {
     memset(h, 0, sizeof *h);
-    memcpy(h->magic, "AMPPLAN4", 8);
+    memcpy(h->magic, "AMPPLAN5", 8);
     h->library = (uint64_t)cublasLtGetVersion();
     h->plan_bytes = sizeof(ampi_cu_plan);
     snprintf(h->device, sizeof h->device, "%.48s sm_%d", c->name + sizeof AMPI_CU_KIND - 1, c->arch);
@@ -4635,28 +4871,44 @@ static uint64_t ampi_cu_plan_sum(const ampi_cu_plan_file *f) {
     ampi_xxh_add(&h, f->plans, (size_t)f->head.count * sizeof *f->plans);
     return ampi_xxh_end(&h);
 }
-static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) {
-    if (fread(&f->head, sizeof f->head, 1, file) != 1 || memcmp(f->head.magic, "AMPPLAN4", 8) != 0) return 0;
-    if (f->head.count > AMPI_CU_PLANS || f->head.plan_bytes != sizeof *f->plans) return 0;
+/* The head of a file that this version has written, as far as the head tells. */
+static int ampi_cu_plan_read_head(FILE *file, ampi_cu_plan_head *h) {
+    if (fread(h, sizeof *h, 1, file) != 1 || memcmp(h->magic, "AMPPLAN5", 8) != 0) return 0;
+    return h->count <= AMPI_CU_MOST && h->plan_bytes == sizeof(ampi_cu_plan);
+}
+static int ampi_cu_plan_read(FILE *file, ampi_cu_plan_file *f) { /* what comes after it */
     if (fread(f->plans, sizeof *f->plans, (size_t)f->head.count, file) != f->head.count || fgetc(file) != EOF) return 0;
     return f->head.sum == ampi_cu_plan_sum(f);
 }
 
+static int ampi_cu_plan_order(const void *a, const void *b) { /* of qsort: the least recently used one first */
+    uint64_t x = ((const ampi_cu_plan *)a)->used, y = ((const ampi_cu_plan *)b)->used;
+    return x < y ? -1 : x > y;
+}
+static void ampi_cu_plan_collect(const ampi_cuda *c, ampi_cu_plan_file *f) {
+    uint32_t i;
+    ampi_cu_plan_describe(c, &f->head);
+    for (i = 0; i < c->n_begun; i++)
+        if (c->plans[i].used && c->plans[i].lt) f->plans[f->head.count++] = c->plans[i];
+    qsort(f->plans, (size_t)f->head.count, sizeof *f->plans, ampi_cu_plan_order);
+    for (i = 0; i < f->head.count; i++) { /* what is of this context alone */
+        f->plans[i].why = NULL;
+        f->plans[i].used = f->plans[i].next = 0;
+    }
+    f->head.sum = ampi_cu_plan_sum(f);
+}
 static amp_status ampi_cu_plans_save(amp_ctx *ctx, const char *path) {
     const ampi_cuda *c = ampi_cu_of(ctx);
-    ampi_cu_plan_file f;
-    uint32_t i;
+    ampi_cu_plan_file *f;
+    amp_status s;
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
-    ampi_cu_plan_describe(c, &f.head);
-    for (i = 0; i < AMPI_CU_PLANS; i++) { /* the oldest first, as they were made */
-        const ampi_cu_plan *p = &c->plans[(c->next_plan + i) % AMPI_CU_PLANS];
-        if (!p->used || !p->lt) continue;
-        f.plans[f.head.count] = *p;
-        f.plans[f.head.count++].why = NULL;
-    }
-    f.head.sum = ampi_cu_plan_sum(&f);
-    return amp_write_file(ctx, path, &f, offsetof(ampi_cu_plan_file, plans) + (size_t)f.head.count * sizeof *f.plans);
+    f = (ampi_cu_plan_file *)ampi_cu_host_new(&c->host, ampi_cu_plan_bytes(c->n_begun));
+    if (!f) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
+    ampi_cu_plan_collect(c, f);
+    s = amp_write_file(ctx, path, f, ampi_cu_plan_bytes(f->head.count));
+    ampi_cu_host_drop(&c->host, f, ampi_cu_plan_bytes(c->n_begun));
+    return s;
 }
 extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
     AMP_VERB(ctx, "amp_cuda_plans_save", ampi_cu_plans_save(ctx, path));
@@ -4664,49 +4916,76 @@ extern "C" amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path) {
 
 static void ampi_cu_plan_adopt(ampi_cuda *c, const ampi_cu_plan *from) {
     ampi_cu_plan *plan = ampi_cu_plan_find(c, &from->key);
-    if (!plan) {
-        plan = &c->plans[c->next_plan];
-        c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
-    }
+    if (plan)
+        ampi_cu_plan_forget(c, plan);
+    else
+        plan = ampi_cu_plan_room(c);
     *plan = *from;
-    plan->unchecked = plan->used = 1;
+    plan->unchecked = 1;
     plan->why = "a plan from a file";
+    ampi_cu_plan_keep(c, plan);
 }
-
-static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
-    ampi_cuda *c = ampi_cu_of(ctx) ? (ampi_cuda *)amp_ctx_self(ctx) : NULL;
+static amp_status ampi_cu_plan_same(amp_ctx *ctx, const char *path, const ampi_cu_plan_head *h) {
     ampi_cu_plan_head mine;
-    ampi_cu_plan_file f;
+    ampi_cu_plan_describe(ampi_cu_self(ctx), &mine);
+    if (memcmp(&mine, h, offsetof(ampi_cu_plan_head, count)) == 0) return AMP_OK;
+    return amp_fail(ctx, AMP_ERR_FORMAT,
+        "%s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace differs)",
+        path, AMPI_ULL(h->library), h->device, AMPI_ULL(h->sms), AMPI_ULL(mine.library), mine.device,
+        AMPI_ULL(mine.sms));
+}
+static amp_status ampi_cu_plans_read(amp_ctx *ctx, const char *path, FILE *file, ampi_cu_plan_file **out) {
+    ampi_cu_plan_head head;
+    int good = ampi_cu_plan_read_head(file, &head);
+    if (good) {
+        *out = (ampi_cu_plan_file *)ampi_cu_host_new(&ampi_cu_self(ctx)->host, ampi_cu_plan_bytes(head.count));
+        if (!*out) return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
+        (*out)->head = head;
+        good = ampi_cu_plan_read(file, *out);
+    }
+    if (!good) return amp_fail(ctx, AMP_ERR_FORMAT, "%s is not a plan file of this version, or damaged", path);
+    return ampi_cu_plan_same(ctx, path, &(*out)->head);
+}
+static amp_status ampi_cu_plans_load(amp_ctx *ctx, const char *path) {
+    const ampi_cuda *c = ampi_cu_of(ctx);
+    ampi_cu_plan_file *f = NULL;
+    struct stat there;
     FILE *file;
+    amp_status s;
     uint64_t i;
-    int good;
     if (!c) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "ctx is not a CUDA context");
     if (!path) return amp_fail(ctx, AMP_ERR_INVALID_ARG, "path is NULL");
+    if (stat(path, &there) == 0 && (there.st_mode & S_IFMT) != S_IFREG) /* to open a fifo might never end */
+        return amp_fail(ctx, AMP_ERR_IO, "%s: a regular file is needed", path);
     file = fopen(path, "rb");
     if (!file) return amp_fail(ctx, AMP_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    good = ampi_cu_plan_read(file, &f);
+    s = ampi_cu_plans_read(ctx, path, file, &f);
     (void)fclose(file);
-    if (!good) return amp_fail(ctx, AMP_ERR_FORMAT, "%s is not a plan file of this version, or damaged", path);
-    ampi_cu_plan_describe(c, &mine);
-    if (memcmp(&mine, &f.head, offsetof(ampi_cu_plan_head, count)) != 0)
-        return amp_fail(ctx, AMP_ERR_FORMAT,
-            "%s was made with cuBLASLt %llu on %.63s with %llu SMs; here is %llu, %s, %llu (or the workspace "
-            "differs)",
-            path, AMPI_ULL(f.head.library), f.head.device, AMPI_ULL(f.head.sms), AMPI_ULL(mine.library), mine.device,
-            AMPI_ULL(mine.sms));
-    for (i = 0; i < f.head.count; i++)
-        ampi_cu_plan_adopt(c, &f.plans[i]);
-    return AMP_OK;
+    for (i = 0; s == AMP_OK && i < f->head.count; i++)
+        ampi_cu_plan_adopt(ampi_cu_self(ctx), &f->plans[i]);
+    if (f) ampi_cu_host_drop(&c->host, f, ampi_cu_plan_bytes(f->head.count));
+    return s;
 }
 extern "C" amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     AMP_VERB(ctx, "amp_cuda_plans_load", ampi_cu_plans_load(ctx, path));
 }
 
+extern "C" amp_status amp_cuda_plans_get(const amp_ctx *ctx, amp_cuda_plans *out) {
+    const ampi_cuda *c = ampi_cu_of(ctx);
+    if (!out) return AMP_ERR_INVALID_ARG;
+    memset(out, 0, sizeof *out);
+    if (!c) return AMP_ERR_INVALID_ARG;
+    out->searches = c->searches;
+    out->room = c->n_plans;
+    return AMP_OK;
+}
 /* ==== >>cuda-table ===================================================================================================
    Create, destroy, the table of functions.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
 /* The whole block: a workspace of our own, then biases. */
 static size_t ampi_cu_with_bias(size_t workspace) { return ampi_round256(workspace) + AMPI_CU_BIAS; }
+
+static size_t ampi_cu_plans_bytes(uint32_t plans) { return plans * (sizeof(ampi_cu_plan) + sizeof(uint32_t)); }
 
 /* Frees what there is, also after a creation that failed half way. */
 static void ampi_cu_drop(ampi_cuda *c) {
@@ -4727,12 +5006,10 @@ static void ampi_cu_drop(ampi_cuda *c) {
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
     ampi_cu_unrelax(c);
-    if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
+    if (now >= 0 && now != c->device && ampi_cu_go_back(c->asker, now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
-    if (host.free_fn)
-        host.free_fn(c, sizeof *c, host.user);
-    else
-        free(c);
+    ampi_cu_host_drop(&host, c->plans, ampi_cu_plans_bytes(c->n_plans));
+    ampi_cu_host_drop(&host, c, sizeof *c);
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
@@ -4759,7 +5036,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
 
 /* Before a context exists, a failure can only go to the logger. */
 static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
-    char text[160];
+    char text[320];
     snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
     if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
@@ -4902,31 +5179,49 @@ static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
         wrong = "desc.allocator and AMP_CUDA_POOL exclude each other";
     else if (d->workspace && d->workspace_bytes < 512u)
         wrong = "desc.workspace_bytes is less than 512";
+    else if (d->plans > AMPI_CU_MOST)
+        wrong = "desc.plans is more than 65536";
     return wrong ? ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, wrong) : AMP_OK;
+}
+/* Is it that there is nothing to run on? Else something is there and does not work, which is not passed over. */
+static int ampi_cu_no_cuda(cudaError_t e) {
+    int driver = 0;
+    if (e == cudaErrorInsufficientDriver) { /* too old, or none at all */
+        if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+        return driver == 0;
+    }
+    return e == cudaSuccess || e == cudaErrorNoDevice || e == cudaErrorStubLibrary;
+}
+static amp_status ampi_cu_no_start(const amp_cuda_desc *d, const char *call, cudaError_t e) {
+    char why[200] = "no device";
+    amp_status s = ampi_cu_no_cuda(e) ? AMP_ERR_NO_CUDA : AMP_ERR_CUDA;
+    if (ampi_cu_sticky(e)) s = AMP_ERR_DEAD;
+    if (e != cudaSuccess) snprintf(why, sizeof why, "%s (%s)", cudaGetErrorName(e), cudaGetErrorString(e));
+    (void)cudaGetLastError();
+    return ampi_cu_refuse(d, s, call, why);
 }
 /* Which device desc means; *now: the one that the thread uses. */
 static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
-    const char *call = "cudaGetDeviceCount";
     int count = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
-    if (e == cudaSuccess && count > 0) {
-        call = "cudaGetDevice";
-        e = cudaGetDevice(now);
-    }
-    if (e != cudaSuccess || count < 1) {
-        const char *why = e == cudaSuccess ? "no device" : cudaGetErrorName(e);
-        (void)cudaGetLastError();
-        return ampi_cu_refuse(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
-    }
+    if (e != cudaSuccess || count < 1) return ampi_cu_no_start(d, "cudaGetDeviceCount", e);
+    e = cudaGetDevice(now);
+    if (e != cudaSuccess) return ampi_cu_no_start(d, "cudaGetDevice", e);
     if (d->device == AMP_NONE) d->device = *now;
     if (d->device < 0 || d->device >= count)
         return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "desc.device: this machine has no such device");
     return AMP_OK;
 }
 static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
-    ampi_cuda *c = (ampi_cuda *)(d->host.alloc_fn ? d->host.alloc_fn(sizeof *c, d->host.user) : malloc(sizeof *c));
+    ampi_cuda *c = (ampi_cuda *)ampi_cu_host_new(&d->host, sizeof *c);
     if (!c) return NULL;
-    memset(c, 0, sizeof *c);
+    c->n_plans = d->plans ? d->plans : AMPI_CU_PLANS;
+    c->plans = (ampi_cu_plan *)ampi_cu_host_new(&d->host, ampi_cu_plans_bytes(c->n_plans));
+    if (!c->plans) {
+        ampi_cu_host_drop(&d->host, c, sizeof *c);
+        return NULL;
+    }
+    c->buckets = (uint32_t *)(c->plans + c->n_plans);
     c->device = d->device;
     c->flags = d->flags;
     c->stream = d->stream;
@@ -4946,8 +5241,9 @@ static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
     return c;
 }
 /* The thread's own device again; if that fails, the context goes, too. */
-static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, int now, amp_status s) {
-    cudaError_t e = now == d->device ? cudaSuccess : cudaSetDevice(now);
+static amp_status ampi_cu_restore_device(
+    amp_ctx **out, const amp_cuda_desc *d, ampi_cu_asker asker, int now, amp_status s) {
+    cudaError_t e = now == d->device ? cudaSuccess : ampi_cu_go_back(asker, now);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) {
         const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(*out);
@@ -4962,9 +5258,10 @@ static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, 
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
     amp_cuda_desc d = AMP_ZERO;
+    ampi_cu_asker asker;
     ampi_cuda *c;
     amp_status s;
-    int now = 0;
+    int now = 0, error = errno;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
@@ -4976,6 +5273,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
+    c->asker = asker = ampi_cu_find_asker();
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
         amp_backend table = ampi_cu_table(c);
@@ -4985,7 +5283,9 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);
-    return ampi_cu_restore_device(out, &d, now, s);
+    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    if (s == AMP_OK) errno = error;
+    return s;
 }
 
 extern "C" int amp_cuda_available(void) {

@@ -344,6 +344,7 @@ static uint32_t pattern_of(const void *data, amp_dtype type, size_t i) {
     return ((const uint32_t *)data)[i];
 }
 static uint32_t right_pattern(const bench_run *r, size_t i) {
+    if (r->from == AMP_F64) return ampi_nearest_f64(((const double *)r->src)[i], r->to);
     static const amp_cast_desc plain = AMP_ZERO;
     const amp_cast_desc *d = r->desc ? r->desc : &plain;
     uint32_t x = ampi_bits(amp_load(r->src, r->from, i));
@@ -470,6 +471,7 @@ static void conversions(void) {
     sr.rounding = AMP_STOCHASTIC;
     sr.seed = 1;
     sat.saturate = 1;
+    cast_row(AMP_F16, AMP_F64, 65536, 0, NULL, "");
     cast_row(AMP_BF16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F16, AMP_F32, 4096, 0, &sr, " stochastic");
     cast_row(AMP_F8E4M3, AMP_F32, 4096, 0, &sat, " saturating");

@@ -38,6 +38,7 @@ static text read_text(const char *path) {
         fail("%s: %s. The plays of Shakespeare: `make build/shakespeare.txt`, or gzip -dc examples/shakespeare.txt.gz",
             path, strerror(errno));
     do {
+        if (room >> 28) fail("%s: more than 256 MiB; is it a device?", path);
         room += 1 << 20;
         chars = (unsigned char *)realloc(chars, room);
         if (!chars) fail("%s: no memory for %lu bytes", path, (unsigned long)room);

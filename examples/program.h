@@ -65,6 +65,7 @@ PROGRAM_FN amp_ctx *open_context(const char *device, const amp_cpu_desc *cpu) {
         status = amp_cuda_create(&ctx, &gpu);
         if (status == AMP_OK) return ctx;
         if (cuda) fail("--device cuda: %s", amp_strerror(status));
+        if (status != AMP_ERR_NO_CUDA) fail("the GPU: %s (--device cpu does without it)", amp_strerror(status));
     }
 #endif
     if (cuda) fail("--device cuda: this program was built without CUDA");

@@ -159,6 +159,7 @@ c_family() {
         # included twice, implemented twice, two files
         runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
         runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
+        must "a member is called (x->f)(...), past a macro f(x) of the program" sh -c "! grep -nE '(->|[a-z]\\.)[a-z0-9_]+\\(' '$header' | grep -vE '_fn\\(|torch\\.autocast'"
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
         [ -z "$full" ] || must "$cc: hostile macros, declarations" "$cc" -std=gnu99 -Wall -Wextra -Werror -DDECLARATIONS -fsyntax-only hostile.c
         for std in gnu99 ${full:+gnu17 gnu2x}; do after_headers c "$header" "$cc" -std=$std; done

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "called.h"
 #include <unistd.h>
@@ -195,6 +196,22 @@ static amp_status v_xent(world *w) {
     e.scaler = w->s;
     return amp_softmax_cross_entropy(w->x, e);
 }
+static amp_status v_vocabulary(world *w) { /* two pieces */
+    amp_linear_xent_desc d = AMP_ZERO;
+    d.linear.rows = 20;
+    d.linear.in = 8;
+    d.linear.out = 30;
+    d.linear.x = at(w, 0, AMP_F32);
+    d.linear.w = at(w, 0, AMP_F32, 1024);
+    d.linear.dw = at(w, 4, AMP_F32);
+    d.xent.labels = (int32_t *)w->buf[5];
+    d.xent.row_loss = (float *)w->buf[6];
+    d.xent.loss = (float *)w->buf[7];
+    d.chunk = 12;
+    d.scratch = w->buf[3];
+    d.scratch_bytes = 12 * 30 * 4 + 256;
+    return amp_linear_cross_entropy(w->x, d);
+}
 static amp_status gemm(world *w, amp_gemm_desc g) {
     g.m = 16;
     g.n = 24;
@@ -371,6 +388,20 @@ static amp_status v_dropout(world *w) {
     d.y = at(w, 8, AMP_F16);
     return amp_dropout(w->x, d);
 }
+static amp_status v_column_sums(world *w) {
+    return amp_column_sums(w->x, at(w, 8, AMP_BF16), at(w, 0, AMP_F32), 60, 48, 64, 0);
+}
+static amp_status v_activation(world *w) {
+    amp_activation_desc d = AMP_ZERO;
+    d.act = AMP_SILU;
+    d.count = N;
+    d.x = at(w, 0, AMP_F32);
+    d.y = at(w, 8, AMP_F16);
+    TRY(amp_activation(w->x, d));
+    d.dy = at(w, 1, AMP_F32);
+    d.dx = at(w, 8, AMP_F32);
+    return amp_activation(w->x, d);
+}
 static amp_status v_quantize(world *w) {
     amp_array none = AMP_ZERO, x = at(w, 0, AMP_F32);
     TRY(amp_quantize(w->delayed, 0, at(w, 8, AMP_F8E4M3), at(w, 8, AMP_F8E4M3, N), x, 64, 64, 0));
@@ -504,12 +535,13 @@ typedef struct verb {
 
 static const verb verbs[] = {/* enqueue first */
     {"cast", v_cast}, {"copy_async", v_copy}, {"cast as a copy", v_cast_same}, {"zero", v_zero}, {"step", v_step},
-    {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own},
-    {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain},
-    {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
-    {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
-    {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
-    {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
+    {"xent", v_xent}, {"vocabulary", v_vocabulary}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear},
+    {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
+    {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"inspect apply", v_apply},
+    {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam},
+    {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize},
+    {"linear f8", v_linear_f8}, {"column sums", v_column_sums}, {"activation", v_activation},
     {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
@@ -619,6 +651,48 @@ static void test_plain_products() {
     CHECK(warnings == 1, "%ld warnings about one shape", warnings);
     end(&w);
     no_leak("plain products");
+}
+
+/* ---- a captured product that adds up micro-batches: *beta_ptr is 0 for the first, whose d was never written, then 1 ---- */
+
+static void test_captured_factor(uint32_t flags) {
+    float host[4] = {1, 1, 1, 1}, got[4];
+    const uint32_t bad[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu};
+    void *a, *d, *beta;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    amp_gemm_desc g = AMP_ZERO;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(amp_alloc(ctx, &a, 16, NULL));
+    OK(amp_alloc(ctx, &d, 16, NULL));
+    OK(amp_alloc(ctx, &beta, 4, NULL));
+    OK(amp_copy(ctx, a, host, 16));
+    OK(amp_copy(ctx, d, bad, 16));
+    g.m = g.n = g.k = 2;
+    g.a = g.b = amp_arr(a, AMP_F32);
+    g.d = amp_arr(d, AMP_F32);
+    g.beta_ptr = (const float *)beta;
+    g.flags = flags;
+    cudaStream_t st = amp_cuda_stream(ctx);
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    OK(amp_gemm(ctx, &g));
+    CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+    CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess, "instantiate");
+    for (int round = 0; round < 4; round++) {
+        const float factor = round % 2 ? 1.0f : 0.0f; /* the third begins anew */
+        OK(amp_copy(ctx, beta, &factor, 4));
+        CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", round);
+        OK(amp_copy(ctx, got, d, 16));
+        CHECK(got[0] == 2 + 2 * factor && got[3] == got[0], "flags %u, replay %d: %g", flags, round, got[0]);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    OK(amp_free(ctx, a));
+    OK(amp_free(ctx, d));
+    OK(amp_free(ctx, beta));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("captured factor");
 }
 
 /* ---- the first call of all, inside a capture: nothing has been prepared, and nothing is refused ---- */
@@ -790,9 +864,9 @@ static void test_plans() {
 
 /* ---- plan files: what is refused, and a plan that is none of this product is made anew ---- */
 
-enum { HEAD = 120, PLAN = 480, MOST = 64 }; /* bytes of struct ampi_cu_plan_head, of ampi_cu_plan; AMPI_CU_PLANS */
+enum { HEAD = 120, PLAN = 488, MOST = 64 }; /* bytes of struct ampi_cu_plan_head, of ampi_cu_plan; desc.plans here */
 enum { LIBRARY = 8, PLAN_BYTES = 16, DEVICE = 24, SMS = 88, WORKSPACE = 96, COUNT = 104, SUM = 112 };
-enum { ALGO = 376, LT = 452, EPILOGUE = 456, COMPUTE = 460, CONVERT = 464, KERNEL = 468 };
+enum { ALGO = 376, LT = 460, EPILOGUE = 464, COMPUTE = 468, CONVERT = 472, KERNEL = 476 };
 typedef struct plan_file {
     size_t bytes;
     unsigned char b[HEAD + (MOST + 1) * PLAN + 8];
@@ -832,6 +906,7 @@ static void plans_refused(const plan_file *f, size_t bytes, const char *sentence
 static void next_context(world *w) { /* the same as a process that begins again */
     amp_cuda_desc d = desc_with(0);
     d.workspace_bytes = 65536; /* less to make */
+    d.plans = MOST;
     if (ctx) end(w);
     OK(amp_cuda_create(&ctx, d));
     OK(build(w, ctx));
@@ -853,6 +928,14 @@ static void plan_arguments(world *w) {
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
     WANT(amp_cuda_plans_load(ctx, NULL), AMP_ERR_INVALID_ARG);
     CHECK(strstr(amp_last_error(ctx), "path is NULL"), "%s", amp_last_error(ctx));
+    (void)remove(plans_path);
+    CHECK(mkfifo(plans_path, 0600) == 0, "no fifo");
+    (void)alarm(60); /* who opens it waits for a writer */
+    WANT(amp_cuda_plans_load(ctx, plans_path), AMP_ERR_IO);
+    CHECK(strstr(amp_last_error(ctx), "regular file"), "%s", amp_last_error(ctx));
+    WANT(amp_cuda_plans_save(ctx, plans_path), AMP_ERR_IO);
+    (void)alarm(0);
+    (void)remove(plans_path);
     amp_gemm_desc plain = planned(w, 32, 0); /* a plan without cuBLASLt is not saved */
     plain.d.dtype = AMP_BF16;
     plain.bias.data = NULL;
@@ -889,11 +972,10 @@ static void plan_files_refused(world *w, const plan_file *f) {
     for (size_t i = 2; i <= MOST; i++)
         memcpy(many.b + HEAD + i * PLAN, f->b + HEAD, PLAN);
     many.bytes = HEAD + (MOST + 1) * PLAN;
-    plans_put(&many, COUNT, MOST + 1, 8);
+    plans_put(&many, COUNT, 65537, 8);
     plans_refused(&many, many.bytes, damaged);
     CHECK(searched(planned(w, 32, 0)) == 1, "a refused file left a plan");
-    many.bytes = HEAD + MOST * PLAN;
-    plans_put(&many, COUNT, MOST, 8);
+    plans_put(&many, COUNT, MOST + 1, 8); /* more than there is room for, the same again and again */
     OK(plans_load(&many, many.bytes));
     CHECK(searched(planned(w, 32, 0)) == 0 && searched(planned(w, 48, 0)) == 0, "a plan is missing");
 }
@@ -985,8 +1067,8 @@ static void plans_in_order(world *w, const plan_file *f) {
     OK(amp_cuda_plans_load(ctx, plans_path));
     CHECK(searched(planned(w, 6, 0)) == 0, "the third is not remembered");
     CHECK(searched(planned(w, 4, 0)) == 1, "the second is");
-    CHECK(searched(planned(w, 8, 0)) == 0, "the fourth is not");
-    CHECK(searched(planned(w, 6, 0)) == 1, "the third did not make room");
+    CHECK(searched(planned(w, 8, 0)) == 1, "the fourth did not make room");
+    CHECK(searched(planned(w, 6, 0)) == 0, "the third, which was used, did");
 }
 static void test_plan_files() {
     world w;
@@ -1124,6 +1206,95 @@ static void test_other_captures() {
 }
 
 /* A verb of a context on another device than the thread's: the thread's comes back, and a failure of that is told. */
+/* How often products are looked up: by explain, which runs nothing. */
+static uint64_t searches() {
+    amp_cuda_plans p = AMP_ZERO;
+    OK(amp_cuda_plans_get(ctx, &p));
+    return p.searches;
+}
+static amp_array somewhere(int i, size_t byte) { return amp_arr((void *)(((uintptr_t)i << 40) + byte), AMP_F16); }
+static void layer_products(size_t rows, size_t in, size_t out, size_t byte) {
+    for (int i = 0; i < 3; i++) { /* y, dx, dw */
+        char text[320];
+        amp_gemm_desc g = AMP_ZERO;
+        g.m = i == 2 ? out : rows;
+        g.n = i == 0 ? out : in;
+        g.k = i == 0 ? in : i == 1 ? out : rows;
+        g.trans_a = i == 2;
+        g.trans_b = i == 0;
+        g.a = somewhere(1, byte);
+        g.b = somewhere(2, byte);
+        g.d = somewhere(3, byte);
+        OK(amp_gemm_explain(ctx, text, sizeof text, &g));
+    }
+}
+static void gpt2_products(size_t tokens) {
+    for (size_t layer = 0; layer < 12; layer++) { /* in buffers of four alignments */
+        size_t byte = (size_t)32 << layer % 4;
+        layer_products(8 * tokens, 768, 2304, byte);
+        layer_products(8 * tokens, 768, 768, byte);
+        layer_products(8 * tokens, 768, 3072, byte);
+        layer_products(8 * tokens, 3072, 768, byte);
+    }
+    layer_products(8 * tokens, 768, 50257, 256);
+}
+static void models_step(world *w, int layers) {
+    for (int i = 0; i < layers; i++)
+        layer_products(16, 8 + 8 * (size_t)(i % 8), 8 + 8 * (size_t)(i / 8), 0);
+    if (!layers) gpt2_products(1024);
+    if (!layers) gpt2_products(512);
+    OK(v_step(w));
+}
+static void test_plans_kept() {
+    world w;
+    amp_cuda_plans p = {7, 7};
+    amp_cuda_desc d = desc_with(0);
+    WANT(amp_cuda_plans_get(NULL, &p), AMP_ERR_INVALID_ARG);
+    CHECK(p.searches == 0 && p.room == 0, "of no context: %d", (int)p.room);
+    for (int layers : {10, 22, 100, 0}) {
+        OK(amp_cuda_create(&ctx, d));
+        OK(build(&w, ctx));
+        WANT(amp_cuda_plans_get(ctx, NULL), AMP_ERR_INVALID_ARG);
+        OK(amp_cuda_plans_get(ctx, &p));
+        CHECK(p.searches == 0 && p.room == 512, "%d searches, room for %d", (int)p.searches, (int)p.room);
+        models_step(&w, layers);
+        uint64_t first = searches();
+        CHECK(first == (layers ? 3u * (unsigned)layers : 102u), "%d layers: %d searches", layers, (int)first);
+        warnings = 0;
+        for (int step = 0; step < 12; step++)
+            models_step(&w, layers);
+        CHECK(searches() == first, "%d layers: %d searches after the first step", layers, (int)(searches() - first));
+        layer_products(48, 48, 48, 0); /* an evaluation */
+        CHECK(warnings == 0 && searches() == first + 3, "%ld warnings: %s", warnings, last_warning);
+        end(&w);
+    }
+    d.plans = 29; /* for 30 products in turn: each is looked up again and again, and that is said once */
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(&w, ctx));
+    warnings = 0;
+    for (int step = 1; step <= 15; step++) {
+        models_step(&w, 10);
+        CHECK(searches() == 30u * (unsigned)step, "step %d: %d searches", step, (int)searches());
+        CHECK(warnings == (step > 12), "step %d: %ld warnings", step, warnings);
+    }
+    CHECK(strstr(last_warning, "are still looked for after step 10") && strstr(last_warning, "than the 29 products"),
+        "%s", last_warning);
+    end(&w);
+    d.plans = 3;
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(&w, ctx));
+    for (size_t k : {16, 32, 48, 16, 64}) /* 32 is the least recently used one */
+        (void)searched(planned(&w, k, 0));
+    CHECK(searched(planned(&w, 16, 0)) == 0 && searched(planned(&w, 64, 0)) == 0, "a plan that was used has left");
+    CHECK(searched(planned(&w, 48, 0)) == 0 && searched(planned(&w, 32, 0)) == 1, "the plan that was not is there");
+    hcu_fail_call("cublasLtMatmulDescSetAttribute", 1, 0, 0); /* one that is not made leaves an empty place */
+    WANT(amp_gemm(ctx, planned(&w, 80, 0)), AMP_ERR_CUDA);
+    CHECK(searched(planned(&w, 80, 0)) == 1 && searched(planned(&w, 80, 0)) == 0, "it is not made afterwards");
+    CHECK(searched(planned(&w, 32, 0)) == 0 && searched(planned(&w, 48, 0)) == 0, "the empty place was not taken");
+    end(&w);
+    no_leak("plans kept");
+}
+
 static void test_device_comes_back() {
     void *p = NULL;
     int now = 9;
@@ -1143,6 +1314,72 @@ static void test_device_comes_back() {
     amp_ctx_destroy(ctx);
     ctx = NULL;
     no_leak("device");
+}
+/* A context of device 1 does not begin to use device 0, whose place the thread then does not go back to. */
+static void test_devices_in_use() {
+    world w;
+    int now = 9;
+    amp_cuda_desc d = desc_with(0);
+    d.device = 1;
+    hcu_reset();
+    for (int used = 0; used < 2; used++) {
+        hcu_unload(1);
+        hcu_set_devices(2); /* the thread is at device 0 */
+        if (used) cudaSetDevice(0);
+        OK(amp_cuda_create(&ctx, d));
+        OK(build(&w, ctx));
+        if (!used) cudaGetDevice(&now);
+        CHECK(used || now == 1, "the thread is at device %d", now);
+        for (int v = 0; v < VERBS; v++) {
+            run_ok(&w, v, v + 1);
+            CHECK(hcu_devices_in_use() == (used ? 3u : 2u), "%s: devices %u", verbs[v].name, hcu_devices_in_use());
+            CHECK(cudaGetDevice(&now) == cudaSuccess && now == !used, "%s: device %d", verbs[v].name, now);
+        }
+        end(&w);
+        CHECK(hcu_devices_in_use() == (used ? 3u : 2u), "destroy: devices %u", hcu_devices_in_use());
+        CHECK(cudaGetDevice(&now) == cudaSuccess && now == !used, "destroy: device %d", now);
+    }
+    hcu_unload(1);
+    cudaSetDevice(0);
+    hcu_fail_call("cudaGetDriverEntryPointByVersion", 1, 0, 0); /* a driver that does not tell: the device comes back */
+    hcu_fail_call("cudaGetDriverEntryPointByVersion", 1, 0, 0);
+    OK(amp_cuda_create(&ctx, d));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
+    no_leak("devices in use");
+}
+/* The default streams of a context are those of its device, not of the thread's. */
+static void test_capture_of_default_stream() {
+    amp_cuda_desc d = desc_with(0);
+    cudaGraph_t graph;
+    hcu_reset();
+    hcu_set_devices(2);
+    cudaSetDevice(0);
+    d.device = 1;
+    d.stream = AMP_CUDA_STREAM_PER_THREAD;
+    OK(amp_cuda_create(&ctx, d));
+    OK(amp_autocast_begin(ctx, NULL));
+    OK(amp_autocast_end(ctx));
+    CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed) == cudaSuccess, "begin");
+    amp_autocast_desc larger = AMP_ZERO; /* of device 0's stream: the arena may grow */
+    larger.arena = 1 << 20;
+    OK(amp_autocast_begin(ctx, &larger));
+    OK(amp_autocast_end(ctx));
+    CHECK(cudaStreamEndCapture(cudaStreamPerThread, &graph) == cudaSuccess, "end");
+    cudaGraphDestroy(graph);
+    cudaSetDevice(1);
+    CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed) == cudaSuccess, "begin");
+    cudaSetDevice(0);
+    larger.arena = 4 << 20; /* of device 1's: it may not */
+    WANT(amp_autocast_begin(ctx, &larger), AMP_ERR_CAPTURE);
+    cudaSetDevice(1);
+    CHECK(cudaStreamEndCapture(cudaStreamPerThread, &graph) == cudaSuccess, "end");
+    cudaGraphDestroy(graph);
+    cudaSetDevice(0);
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("capture of a default stream");
 }
 
 /* The workspace that a context takes by itself, in MiB. */
@@ -1956,7 +2193,7 @@ static void test_step_counts() {
     hcu_set_sms(0, 4); /* fewer blocks: a quarter of the time */
     OK(amp_cuda_create(&ctx, desc_with(0)));
     for (int l = 0; l < 7; l++) {
-        for (int o = 0; o < AMP_OPTIMIZER_COUNT; o++) {
+        for (int o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
             char what[80];
             amp_scaler *s;
             amp_step_desc d = step_desc();
@@ -2543,6 +2780,7 @@ static void test_create() {
 static int harmless(const char *call) {                                        /* a failure of these has a way round */
     static const char *const calls[] = {"cudaThreadExchangeStreamCaptureMode", /* the mode stays what it was */
         "cudaStreamGetCaptureInfo",                                            /* then it is no capture */
+        "cudaGetDriverEntryPoint", "cudaGetDriverEntryPointByVersion",         /* the device is restored as it was */
         "cublasLtMatmulAlgoConfigGetAttribute",                                /* a number in a sentence */
         "cublasLtMatmulAlgoGetHeuristic"};                                     /* its usual one: nothing is offered */
     for (const char *other : calls) {
@@ -2616,6 +2854,38 @@ static void test_refused_desc() {
     }
 }
 
+/* A driver that cannot be started, in twelve ways: there is no CUDA, or there is and it fails, in the runtime's words.
+   tests/failing_driver.sh asks the toolkit's runtime the same. */
+static void test_failing_drivers() {
+    static const struct {
+        int error, driver;
+        amp_status status;
+    } ways[] = {{cudaErrorInsufficientDriver, 0, AMP_ERR_NO_CUDA}, {cudaErrorStubLibrary, 13000, AMP_ERR_NO_CUDA},
+        {cudaErrorNoDevice, 13000, AMP_ERR_NO_CUDA}, {cudaErrorInsufficientDriver, 12020, AMP_ERR_CUDA},
+        {cudaErrorSystemDriverMismatch, 13000, AMP_ERR_CUDA},
+        {cudaErrorCompatNotSupportedOnDevice, 13000, AMP_ERR_CUDA}, {cudaErrorDevicesUnavailable, 13000, AMP_ERR_CUDA},
+        {cudaErrorMpsConnectionFailed, 13000, AMP_ERR_CUDA}, {cudaErrorMemoryAllocation, 13000, AMP_ERR_CUDA},
+        {cudaErrorUnknown, 13000, AMP_ERR_CUDA}, {cudaErrorSoftwareValidityNotEstablished, 13000, AMP_ERR_CUDA}};
+    amp_cuda_desc d = desc_with(0);
+    hcu_reset();
+    for (const auto &w : ways)
+        for (int twice = 0; twice < 2; twice++) {
+            char sentence[300];
+            amp_ctx *x = (amp_ctx *)1;
+            cudaError_t e = (cudaError_t)w.error;
+            snprintf(sentence, sizeof sentence, "amp_cuda_create: cudaGetDeviceCount: %s (%s)", cudaGetErrorName(e),
+                cudaGetErrorString(e));
+            hcu_fail_start(w.error, w.driver);
+            last_log[0] = 0;
+            CHECK(amp_cuda_available() == 0, "error %d: available", w.error);
+            WANT(amp_cuda_create(&x, d), w.status);
+            CHECK(!x && !strcmp(last_log, sentence), "said is '%s', not '%s'", last_log, sentence);
+            CHECK(cudaGetLastError() == e, "an error of the start has gone"); /* CUDA's way */
+            hcu_fail_start(0, 0);
+        }
+    no_leak("failing drivers");
+}
+
 static int hosts_left, host_fails_in;
 static void *host_alloc_fails(size_t n, void *) {
     if (host_fails_in && --host_fails_in == 0) return NULL;
@@ -2631,7 +2901,7 @@ static void test_create_without_memory() {
     amp_cuda_desc d = desc_with(0);
     d.host.alloc_fn = host_alloc_fails;
     d.host.free_fn = host_free_counts;
-    for (int k = 1; k <= 3; k++) { /* the backend's state, the context, its ledger */
+    for (int k = 1; k <= 4; k++) { /* the backend's state, its plans, the context, its ledger */
         host_fails_in = k;
         refuses(&d, AMP_ERR_NO_MEMORY, "amp_cuda_create: no host memory");
         CHECK(hosts_left == 0 && host_fails_in == 0, "%d host areas are left, %d", hosts_left, host_fails_in);
@@ -2646,7 +2916,7 @@ static void test_create_without_memory() {
 }
 
 static amp_status create_status(const char *call, int error, int sticky) { /* of a creation in which this fails */
-    if (!strncmp(call, "cudaGetDevice", 13) && call[13] != 'A' && call[13] != 'P') return AMP_ERR_NO_CUDA;
+    if (!strncmp(call, "cudaGetDevice", 13) && call[13] != 'A' && call[13] != 'P' && !error) return AMP_ERR_NO_CUDA;
     if (sticky || (!error && strstr(call, "Synchronize"))) return AMP_ERR_DEAD;
     if (!error && (strstr(call, "Malloc") || strstr(call, "StreamCreate"))) return AMP_ERR_NO_MEMORY;
     return AMP_ERR_CUDA;
@@ -2726,6 +2996,7 @@ static void test_create_restores() {
     amp_cuda_desc d = desc_with(0);
     int now = 9;
     hcu_reset();
+    cudaSetDevice(0); /* in use, so that it comes back */
     d.device = 1;
     hcu_fail_call("cudaSetDevice", 2, 0, 0); /* there; back */
     refuses(&d, AMP_ERR_CUDA, "amp_cuda_create: cudaSetDevice: cudaErrorInvalidDevice");
@@ -2883,7 +3154,6 @@ static void test_cublas_names() {
         amp_status status;
     } cases[] = {{CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED (1)", AMP_ERR_CUDA},
         {CUBLAS_STATUS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED (3)", AMP_ERR_NO_MEMORY},
-        {CUBLAS_STATUS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH (8)", AMP_ERR_CUDA},
         {CUBLAS_STATUS_MAPPING_ERROR, "CUBLAS_STATUS_MAPPING_ERROR (11)", AMP_ERR_CUDA},
         {CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED (13)", AMP_ERR_CUDA},
         {CUBLAS_STATUS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR (14)", AMP_ERR_CUDA},
@@ -2917,6 +3187,111 @@ static void test_cublas_names() {
     (void)cudaGetLastError();
     end(&w);
     no_leak("names of cuBLAS");
+}
+
+/* A fault that a call of cuBLASLt's meets first: the CUDA runtime has not noticed it, and the device is dead. */
+static void test_beneath_cublas() {
+    world w;
+    hcu_reset();
+    for (int way = 0; way < 3; way++) {
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        OK(build(&w, ctx));
+        OK(v_gemm_f16(&w));
+        amp_gemm_desc product = way == 0 ? planned(&w, 32, 0) : way == 1 ? planned(&w, 48, 0) : f8_product(&w);
+        OK(amp_gemm(ctx, planned(&w, 32, 0)));
+        hcu_kill(0, cudaErrorIllegalAddress);
+        CHECK(cudaPeekAtLastError() == cudaSuccess, "the fault has been noticed");
+        hcu_dead_search(way == 2 ? CUBLAS_STATUS_NOT_SUPPORTED : 0); /* it offers nothing, without saying why */
+        WANT(amp_gemm(ctx, product), AMP_ERR_DEAD); /* the product itself, or the search, meets it first */
+        hcu_dead_search(0);
+        end(&w);
+        hcu_reset();
+    }
+    no_leak("beneath cuBLASLt");
+}
+
+/* A product that cuBLASLt refuses only when it is to run ends as the plain kernel's: the same bits as in the defined
+   order, which is its, for all dtypes and epilogues. */
+static int refused_product(world *w, int i, amp_gemm_desc *g) { /* 0: this one is none */
+    static const amp_dtype types[5][2] = {
+        {AMP_F32, AMP_F32}, {AMP_F16, AMP_F16}, {AMP_BF16, AMP_BF16}, {AMP_F16, AMP_F32}, {AMP_F8E4M3, AMP_F16}};
+    const int bias = i % 3, act = i / 3 % 3, aux = i / 9 % 2, c = i / 18 % 2, backward = i / 36 % 2, sums = i / 72 % 2;
+    const int batch = i / 144 % 2, type = i / 288;
+    memset(g, 0, sizeof *g);
+    if (type == 5) return -1;
+    if ((backward && (bias || !aux || !act)) || (batch && sums)) return 0;
+    if (types[type][0] == AMP_F8E4M3 && backward) return 0; /* with the derivative of a rounded value */
+    g->m = 16;
+    g->n = g->k = 32;
+    g->batch = batch ? 2 : 1;
+    g->trans_b = 1;
+    g->a = at(w, 2, types[type][0]);
+    g->b = at(w, 2, types[type][0], 4096);
+    g->d = at(w, 3, types[type][1]);
+    g->act = (amp_act)act;
+    g->backward = (uint32_t)backward;
+    if (bias) g->bias = at(w, 4, bias == 1 ? types[type][1] : types[type][1] == AMP_F32 ? AMP_F16 : AMP_F32);
+    if (aux) g->aux = at(w, 5, types[type][1]);
+    if (sums) g->dbias = at(w, 6, types[type][1]);
+    if (c) {
+        g->c = at(w, 7, types[type][1]);
+        g->beta = amp_opt(0.5f);
+    }
+    return 1;
+}
+static void fill_for(world *w, const amp_gemm_desc *g) {
+    OK(amp_cast(ctx, amp_arr(w->buf[2], g->a.dtype), at(w, 0, AMP_F32), 2048, NULL));
+    OK(amp_cast(ctx, amp_arr((char *)w->buf[2] + 4096, g->a.dtype), at(w, 1, AMP_F32), 2048, NULL));
+    for (int b : {4, 5, 7})
+        OK(amp_cast(ctx, amp_arr(w->buf[b], g->d.dtype), at(w, 1, AMP_F32), 2048, NULL));
+    if (g->bias.data) OK(amp_cast(ctx, amp_arr(w->buf[4], g->bias.dtype), at(w, 1, AMP_F32), 32, NULL));
+}
+static void outputs_of(world *w, const amp_gemm_desc *g, int code, unsigned char *out) {
+    static unsigned char unwritten[3][4096];
+    memset(unwritten, 0x7f, sizeof unwritten);
+    fill_for(w, g);
+    OK(amp_copy(ctx, w->buf[3], unwritten[0], 4096));
+    OK(amp_copy(ctx, w->buf[6], unwritten[1], 4096));
+    if (!g->backward) OK(amp_copy(ctx, w->buf[5], unwritten[2], 4096));
+    hcu_reset_counts();
+    if (code) hcu_fail_call("cublasLtMatmul", 1, code, 0);
+    OK(amp_gemm(ctx, g));
+    CHECK(!code || hcu_injected() == 1, "cublasLtMatmul is not called");
+    hcu_fail_call(NULL, 0, 0, 0);
+    for (int b : {3, 5, 6})
+        OK(amp_copy(ctx, out + 4096 * (b == 3 ? 0 : b - 4), w->buf[b], 4096));
+}
+static void test_refused_when_run() {
+    static const int codes[] = {CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_ARCH_MISMATCH};
+    static unsigned char want[3 * 4096], got[3 * 4096];
+    world w;
+    amp_gemm_desc g;
+    amp_cuda_desc d = desc_with(0);
+    int there, n = 0;
+    d.plans = 1024;
+    hcu_set_sms(0, 1);
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(&w, ctx));
+    for (int i = 0; (there = refused_product(&w, i, &g)) >= 0; i++) {
+        char how[320] = "";
+        if (there) OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+        if (!strstr(how, "cuBLASLt (")) continue;
+        outputs_of(&w, &g, codes[n++ % 3], got);
+        CHECK(strstr(last_warning, "refused what the heuristic had offered"), "product %d: %s", i, last_warning);
+        last_warning[0] = 0;
+        hcu_reset_counts();
+        OK(amp_gemm(ctx, &g)); /* not asked again */
+        CHECK(hcu_group_calls(HCU_MATMUL) == 0, "product %d is asked for again", i);
+        g.flags = AMP_GEMM_ORDERED;
+        outputs_of(&w, &g, 0, want);
+        CHECK(!memcmp(want, got, sizeof want), "product %d, refused, is not the plain kernel's", i);
+        CHECK(got[4] != 0x7f || got[5] != 0x7f, "product %d is not written", i);
+    }
+    CHECK(n > 400, "%d products", n);
+    hcu_set_sms(0, 132);
+    end(&w);
+    no_leak("refused when run");
 }
 
 static void test_errors() {
@@ -3191,12 +3566,17 @@ int main(int argc, char **argv) {
     test_other_captures();
     test_plans();
     test_plan_files();
+    test_plans_kept();
     test_device_comes_back();
+    test_devices_in_use();
+    test_capture_of_default_stream();
     test_own_workspace();
     test_tuning();
     test_tuning_outputs();
     test_f8_reasons();
     test_plain_reasons();
+    test_captured_factor(0);
+    test_captured_factor(AMP_GEMM_ORDERED);
     test_search_answers();
     test_small_workspace();
     test_residency();
@@ -3225,6 +3605,7 @@ int main(int argc, char **argv) {
     test_create();
     test_refused_desc();
     test_create_without_memory();
+    test_failing_drivers();
     test_create_faults();
     test_create_cublas();
     test_create_restores();
@@ -3233,6 +3614,8 @@ int main(int argc, char **argv) {
     test_probe();
     test_ways_there_and_back();
     test_cublas_names();
+    test_beneath_cublas();
+    test_refused_when_run();
     test_errors();
     hcu_set_protect(0); /* closing device memory takes half of the time, and the verbs ran with it closed above */
     test_each_call();

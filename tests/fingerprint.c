@@ -531,12 +531,49 @@ static void cast_in_place(void) {
         }
 }
 
+/* Doubles of which half are sums of floats, so that bits are cut off. */
+static void cast_doubles(void) {
+    size_t i, k, r, n = 3000;
+    for (i = 0; i < 5; i++)
+        for (r = 0; r < LENGTH(roundings); r++) {
+            double *x = (double *)need(malloc(8 * n));
+            amp_array a, b, wide;
+            amp_cast_desc d = AMP_ZERO;
+            amp_finite_report report = AMP_ZERO;
+            d.rounding = roundings[r].how;
+            d.saturate = roundings[r].saturate;
+            d.seed = 7;
+            if (start("cast f64 to %s and back, %s", type(types[i]), roundings[r].name)) {
+                for (k = 0; k < n; k++) {
+                    uint64_t bits = (uint64_t)below(0xffffffffu) << 32 | below(0xffffffffu);
+                    if (k % 3) bits = (bits & ~((uint64_t)0x7fe << 52)) | (uint64_t)(1023u - k % 40u) << 52;
+                    memcpy(&x[k], &bits, 8);
+                }
+                a = amp_arrn(put(x, 8 * n, 0), AMP_F64, n);
+                b = blank(types[i], n, 0);
+                wide = amp_arrn(room(8 * n, 0), AMP_F64, n);
+                mix_status(fp_cast(run.ctx, b, a, n, &d));
+                see_bits(b.data);
+                mix_status(fp_cast(run.ctx, wide, b, n, NULL));
+                see_bits(wide.data);
+                mix_status(amp_all_finite(run.ctx, &report, &a, 1));
+                mix_u64(report.nan);
+                mix_u64(report.inf);
+                mix_u64(report.first_index);
+                drop(0);
+                finish();
+            }
+            free(x);
+        }
+}
+
 static void cast_cases(void) {
     size_t i, k;
     for (i = 0; i < 5; i++)
         for (k = 0; k < 5; k++)
             cast_pair(types[i], types[k]);
     cast_in_place();
+    cast_doubles();
 }
 
 static const size_t some_sizes[] = {1, 3, 17, 1000, 65537};
@@ -1868,6 +1905,44 @@ static void loss_each_case(amp_dtype in, amp_dtype other, int form) {
     finish();
 }
 
+/* The last layer and its loss, in pieces; ordered, so that all contexts agree. */
+static void vocabulary_case(amp_dtype type_of_w, size_t chunk) {
+    amp_linear_xent_desc d = AMP_ZERO;
+    int32_t *labels;
+    size_t rows = 40, i;
+    if (!start("vocabulary %s, chunk %lu", type(type_of_w), (unsigned long)chunk)) return;
+    labels = (int32_t *)need(malloc(4 * rows));
+    for (i = 0; i < rows; i++)
+        labels[i] = (int32_t)below(18) - 1;
+    d.linear.rows = rows;
+    d.linear.in = 11;
+    d.linear.out = 17;
+    d.linear.flags = AMP_GEMM_ORDERED;
+    d.linear.x = fill(NORMAL, type_of_w, rows * 11, 0);
+    d.linear.w = fill(NORMAL, type_of_w, 17 * 11, 0);
+    d.linear.bias = fill(NORMAL, AMP_F32, 17, 0);
+    d.linear.y.dtype = AMP_F32;
+    d.linear.dx = blank(type_of_w, rows * 11, 0);
+    d.linear.dw = blank(type_of_w, 17 * 11, 0);
+    d.linear.dbias = blank(AMP_F32, 17, 0);
+    d.xent.labels = (const int32_t *)put(labels, 4 * rows, 0);
+    d.xent.loss = one_float(-7.0f);
+    d.xent.row_loss = (float *)room(4 * rows, 0);
+    d.xent.smoothing = 0.1f;
+    d.chunk = chunk;
+    mix_status(amp_linear_cross_entropy_bytes(run.ctx, &d.scratch_bytes, &d));
+    d.scratch = room(d.scratch_bytes, 0);
+    mix_status(amp_linear_cross_entropy(run.ctx, &d));
+    see(d.xent.loss, AMP_F32, 1);
+    see(d.xent.row_loss, AMP_F32, 1);
+    see_math(d.linear.dx);
+    see_math(d.linear.dw);
+    see_math(d.linear.dbias);
+    free(labels);
+    drop(0);
+    finish();
+}
+
 static void loss_cases(void) {
     static const loss_shape wide[] = {{4, 1000, 0}, {2, 3000, 3001}};
     size_t f, t, i;
@@ -1888,6 +1963,9 @@ static void loss_cases(void) {
         for (t = 0; t < 5; t++)
             for (form = 0; form < 6; form++)
                 loss_each_case(types[f], types[t], form);
+    for (f = 0; f < 3; f++)
+        for (i = 0; i < 3; i++)
+            vocabulary_case(types[f], i ? 7 * i : 0);
 }
 
 /* ==== products ==================================================================================================== */
@@ -2179,6 +2257,48 @@ static void quantize_case(amp_dtype from, amp_dtype to, uint32_t history) {
     }
     amp_fp8_destroy(f);
     finish();
+}
+/* Sums of columns and activations apart from products. */
+static void column_sums_case(amp_dtype from, amp_dtype to) {
+    static const size_t shapes[][2] = {{1, 1}, {33, 70}, {300, 257}, {64, 8}};
+    size_t i;
+    if (!start("column sums %s to %s", type(from), type(to))) return;
+    for (i = 0; i < 8; i++) {
+        size_t rows = shapes[i % 4][0], cols = shapes[i % 4][1], ld = cols + i / 4 * (i % 3);
+        amp_array src = fill(i == 5 ? WILD : NORMAL, from, rows * ld, i & 1), dst = fill(NORMAL, to, cols, 0);
+        mix_status(amp_column_sums(run.ctx, dst, src, rows, cols, ld, (uint32_t)(i & 1)));
+        see_math(dst);
+        drop(0);
+    }
+    finish();
+}
+static void activation_case(amp_act act, amp_dtype from, amp_dtype to) {
+    size_t i;
+    if (!start("activation %d, %s to %s", (int)act, type(from), type(to))) return;
+    for (i = 0; i < 3; i++) {
+        amp_activation_desc d = AMP_ZERO;
+        d.act = act;
+        d.count = 1500;
+        d.x = fill(i == 1 ? WILD : NORMAL, from, d.count, i);
+        d.y = blank(to, d.count, i);
+        mix_status(amp_activation(run.ctx, &d));
+        see_math(d.y);
+        d.dy = fill(NORMAL, from, d.count, 1);
+        d.dx = blank(to, d.count, 0);
+        mix_status(amp_activation(run.ctx, &d));
+        see_math(d.dx);
+        drop(0);
+    }
+    finish();
+}
+static void apart_cases(void) {
+    static const amp_dtype types[] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
+    size_t i, act;
+    for (i = 0; i < 15; i++)
+        column_sums_case(types[i % 5], types[i / 5]);
+    for (act = 1; act < AMP_ACT_COUNT; act++)
+        for (i = 0; i < 5; i++)
+            activation_case((amp_act)act, types[i], types[(i + act) % 5]);
 }
 static void quantize_cases(void) {
     static const amp_dtype wide[] = {AMP_F32, AMP_F16, AMP_BF16};
@@ -2668,7 +2788,7 @@ static void refused_products(void) {
         if (i == 1) d.a.dtype = AMP_F32;
         if (i == 2) d.lda = 2;
         if (i == 3) d.d = d.a;
-        if (i == 4) d.act = (amp_act)9;
+        if (i == 4) d.act = (amp_act)99;
         if (i == 5) fp_gemm_backward(&d, AMP_GELU);
         if (i == 6) d.scale_a = one_float(1.0f);
         if (i == 7) d.d.dtype = AMP_AUTO;
@@ -2705,7 +2825,7 @@ static void refused_losses(void) {
         if (i == 0) l.x.dtype = AMP_F32;
         if (i == 1) l.w.count = 2;
         if (i == 2) l.aux.data = NULL;
-        if (i == 3) l.act = (amp_act)4;
+        if (i == 3) l.act = (amp_act)99;
         if (i == 4) l.y.data = NULL;
         if (i == 5) l.dy.dtype = AMP_F32;
         mix_status(fp_linear_forward(run.ctx, &l));
@@ -2757,6 +2877,7 @@ static const struct {
     {product_cases, 1},
     {ordered_cases, 1},
     {quantize_cases, 1},
+    {apart_cases, 1},
     {linear_cases, 1},
     {chain_cases, 1},
     {plan_cases, 1},

@@ -226,8 +226,8 @@ static amp_scaler *some_scaler(void) {
     return i < 0 ? NULL : w.scaler[i];
 }
 static amp_dtype some_dtype(void) {
-    static const int bad[] = {0, 6, -1, 99, 0x7fffffff};
-    if (fuzz_percent(4)) return (amp_dtype)bad[fuzz_below(5)];
+    static const int bad[] = {0, 6, -1, 99, 0x7fffffff, AMP_F64};
+    if (fuzz_percent(5)) return (amp_dtype)bad[fuzz_below(6)];
     return (amp_dtype)(1 + fuzz_below(5));
 }
 static amp_dtype one_of(amp_dtype usual) { return fuzz_percent(85) ? usual : some_dtype(); }
@@ -1041,6 +1041,32 @@ static amp_status try_fp8_get(void) {
     output(&found, sizeof found);
     return amp_fp8_get(f, i, fuzz_percent(2) ? NULL : &found);
 }
+static amp_status try_column_sums(void) {
+    amp_ctx *ctx = some_context();
+    size_t rows = some_side(), cols = some_side(), ld = fuzz_percent(50) ? 0 : cols + fuzz_below(4);
+    amp_array dst = some_array(some_dtype(), cols), src = some_array(some_dtype(), rows * (cols + 4));
+    if (!now.open && fuzz_percent(5)) rows = fuzz_percent(50) ? some_huge() : fuzz_u32();
+    if (!now.open && fuzz_percent(5)) cols = fuzz_percent(50) ? some_huge() : fuzz_u32();
+    if (!now.open && fuzz_percent(5)) ld = fuzz_percent(50) ? some_huge() : fuzz_below(8);
+    return amp_column_sums(ctx, dst, src, rows, cols, ld, seldom(30));
+}
+static amp_status try_activation(void) {
+    static const size_t pointers[] = {AT(amp_activation_desc, x.data), AT(amp_activation_desc, y.data),
+        AT(amp_activation_desc, dy.data), AT(amp_activation_desc, dx.data), END};
+    amp_ctx *ctx = some_context();
+    amp_activation_desc d = AMP_ZERO;
+    d.act = (amp_act)fuzz_below(AMP_ACT_COUNT);
+    d.count = some_count();
+    d.x = some_array(some_dtype(), d.count);
+    d.y = fuzz_percent(20) ? d.x : some_array(some_dtype(), d.count);
+    if (fuzz_percent(20)) d.y.dtype = AMP_AUTO;
+    if (fuzz_percent(50)) {
+        d.dy = some_array(some_dtype(), d.count);
+        d.dx = fuzz_percent(20) ? d.dy : some_array(some_dtype(), d.count);
+    }
+    SPOIL(d, pointers);
+    return amp_activation(ctx, fuzz_percent(1) ? NULL : &d);
+}
 static amp_status try_quantize(void) {
     amp_fp8 *f = own_fp8();
     size_t i = some_tensor(), rows = some_side(), cols = some_side();
@@ -1074,7 +1100,7 @@ static amp_gemm_desc some_gemm(void) {
     g.n = some_side();
     g.k = some_side();
     g.batch = fuzz_percent(75) ? 0 : fuzz_below(4);
-    g.act = (amp_act)(fuzz_percent(60) ? 0 : fuzz_below(3));
+    g.act = (amp_act)(fuzz_percent(60) ? 0 : fuzz_below(AMP_ACT_COUNT));
     g.backward = seldom(10);
     g.trans_a = seldom(50);
     g.trans_b = seldom(50);
@@ -1139,7 +1165,7 @@ static void some_layer(amp_linear_desc *l, size_t rows, size_t in, size_t out, a
     l->rows = rows;
     l->in = in;
     l->out = out;
-    l->act = (amp_act)fuzz_below(3);
+    l->act = (amp_act)fuzz_below(AMP_ACT_COUNT);
     l->x = some_array(t, rows * in);
     l->w = some_array(one_of(t), out * in);
     if (fuzz_percent(20)) l->w = a_weight();
@@ -1240,6 +1266,42 @@ static amp_status try_xent(void) {
     }
     SPOIL(d, pointers);
     return amp_softmax_cross_entropy(ctx, fuzz_percent(1) ? NULL : &d);
+}
+
+static amp_status try_vocabulary(void) {
+    static const size_t pointers[] = {AT(amp_linear_xent_desc, linear.x.data), AT(amp_linear_xent_desc, linear.w.data),
+        AT(amp_linear_xent_desc, linear.dw.data), AT(amp_linear_xent_desc, linear.dx.data),
+        AT(amp_linear_xent_desc, xent.labels), AT(amp_linear_xent_desc, xent.row_loss),
+        AT(amp_linear_xent_desc, xent.loss), AT(amp_linear_xent_desc, scratch), END};
+    amp_ctx *ctx = some_context();
+    amp_linear_xent_desc d = AMP_ZERO;
+    size_t bytes = 0;
+    d.linear = *some_layers();
+    if (fuzz_percent(95)) {
+        d.linear.act = AMP_ACT_NONE;
+        d.linear.before = d.linear.after = NULL;
+        d.linear.y.data = d.linear.aux.data = d.linear.dy.data = NULL;
+    }
+    d.xent.labels = (const int32_t *)some_place();
+    if (fuzz_percent(80)) d.xent.row_loss = (float *)some_place();
+    if (fuzz_percent(70)) d.xent.loss = (float *)some_place();
+    if (fuzz_percent(50)) d.xent.scaler = some_scaler();
+    d.chunk = fuzz_below(10);
+    d.scratch = some_place();
+    if (fuzz_percent(80) && amp_linear_cross_entropy_bytes(ctx, &bytes, &d) == AMP_OK) d.scratch_bytes = bytes;
+    if (d.scratch_bytes > 4096) d.scratch = NULL;
+    SPOIL(d, pointers);
+    return amp_linear_cross_entropy(ctx, fuzz_percent(1) ? NULL : &d);
+}
+
+static amp_status try_vocabulary_bytes(void) {
+    amp_ctx *ctx = some_context();
+    amp_linear_xent_desc d = AMP_ZERO;
+    size_t bytes = 0;
+    d.linear = *some_layers();
+    d.xent.labels = (const int32_t *)some_place();
+    d.chunk = fuzz_below(10);
+    return amp_linear_cross_entropy_bytes(ctx, fuzz_percent(5) ? NULL : &bytes, fuzz_percent(1) ? NULL : &d);
 }
 
 /* ---- files ---- */
@@ -1383,16 +1445,17 @@ static const call calls[] = {{"amp_alloc", try_alloc, 2}, {"amp_free", try_free,
     {"amp_autocast_begin", try_autocast_begin, 5}, {"amp_autocast_release", try_autocast_release, 1},
     {"amp_autocast_input", try_autocast_input, 3}, {"amp_snapshot_begin", try_snapshot_begin, 1},
     {"amp_dropout", try_dropout, 3}, {"amp_fp8_create", try_fp8_create, 2}, {"amp_fp8_destroy", try_fp8_destroy, 1},
-    {"amp_fp8_get", try_fp8_get, 1}, {"amp_quantize", try_quantize, 4}, {"amp_gemm", try_gemm, 8},
-    {"amp_gemm_explain", try_gemm_explain, 2}, {"amp_gemm_tune", try_gemm_tune, 1},
-    {"amp_linear_forward", try_forward, 8}, {"amp_linear_backward", try_backward, 8},
-    {"amp_linear_tune", try_linear_tune, 1}, {"amp_softmax_cross_entropy", try_xent, 5},
-    {"amp_state_save", try_save, 1}, {"amp_state_load", try_load, 2}, {"amp_autocast_end", try_autocast_end, 4},
-    {"amp_policy_init", try_policy_init, 3}, {"amp_policy_set", try_policy_set, 2},
-    {"amp_policy_edit", try_policy_edit, 2}, {"amp_policy_custom", try_policy_custom, 1},
-    {"amp_snapshot_take", try_snapshot_take, 1}, {"amp_cpu_create", try_cpu_create, 1}, {"names", try_names, 1},
-    {"plan", try_plan, 1}, {"new numbers", try_new_numbers, 3}, {"new labels", try_new_labels, 2},
-    {"new gradients", try_new_gradients, 5}};
+    {"amp_fp8_get", try_fp8_get, 1}, {"amp_quantize", try_quantize, 4}, {"amp_column_sums", try_column_sums, 3},
+    {"amp_activation", try_activation, 4}, {"amp_gemm", try_gemm, 8}, {"amp_gemm_explain", try_gemm_explain, 2},
+    {"amp_gemm_tune", try_gemm_tune, 1}, {"amp_linear_forward", try_forward, 8},
+    {"amp_linear_backward", try_backward, 8}, {"amp_linear_tune", try_linear_tune, 1},
+    {"amp_softmax_cross_entropy", try_xent, 5}, {"amp_linear_cross_entropy", try_vocabulary, 4},
+    {"amp_linear_cross_entropy_bytes", try_vocabulary_bytes, 1}, {"amp_state_save", try_save, 1},
+    {"amp_state_load", try_load, 2}, {"amp_autocast_end", try_autocast_end, 4}, {"amp_policy_init", try_policy_init, 3},
+    {"amp_policy_set", try_policy_set, 2}, {"amp_policy_edit", try_policy_edit, 2},
+    {"amp_policy_custom", try_policy_custom, 1}, {"amp_snapshot_take", try_snapshot_take, 1},
+    {"amp_cpu_create", try_cpu_create, 1}, {"names", try_names, 1}, {"plan", try_plan, 1},
+    {"new numbers", try_new_numbers, 3}, {"new labels", try_new_labels, 2}, {"new gradients", try_new_gradients, 5}};
 #define N_CALLS (sizeof calls / sizeof calls[0])
 
 static struct { unsigned long taken, refused; } counts[N_CALLS];

@@ -309,7 +309,7 @@ static void product(uint32_t flags) {
     g.flags = flags;
     g.trans_a = fuzz_below(2);
     g.trans_b = fuzz_below(2);
-    g.act = (amp_act)fuzz_below(3);
+    g.act = (amp_act)fuzz_below(AMP_ACT_COUNT);
     g.a = amp_arr(r.a, t);
     g.b = amp_arr(r.a + 4 * batch * g.m * g.k, t);
     g.d = amp_arr(r.b, to);
@@ -339,7 +339,7 @@ static void do_layer(void) {
     l.in = side();
     l.out = side();
     l.flags = AMP_GEMM_ORDERED;
-    l.act = (amp_act)fuzz_below(3);
+    l.act = (amp_act)fuzz_below(AMP_ACT_COUNT);
     l.accumulate = fuzz_below(2);
     l.x = amp_arr(at, t);
     l.w = amp_arr(at += area, t);
@@ -367,6 +367,31 @@ static void do_layer(void) {
     see(l.dbias.data, AMP_F32, l.out);
 }
 
+static void do_column_sums(void) {
+    amp_dtype from = some_dtype(), to = some_dtype();
+    size_t rows = side(), cols = side(), ld = cols + fuzz_below(5);
+    uint32_t add = fuzz_below(2);
+    fill(r.a, from, rows * ld, fuzz_below(4));
+    fill(r.b, to, cols, 1);
+    must(amp_column_sums(r.ctx, amp_arr(r.b, to), amp_arr(r.a, from), rows, cols, ld, add), "column sums");
+    see(r.b, to, cols);
+}
+static void do_activation(void) {
+    amp_activation_desc d = AMP_ZERO;
+    amp_dtype to = some_dtype();
+    d.act = (amp_act)(1 + fuzz_below(AMP_ACT_COUNT - 1));
+    d.count = some_count();
+    d.x = amp_arr(r.a, some_dtype());
+    d.y = amp_arr(r.b, to);
+    fill(r.a, d.x.dtype, d.count, fuzz_below(4));
+    must(amp_activation(r.ctx, &d), "activation");
+    see(r.b, to, d.count);
+    d.dy = amp_arr(r.c, some_dtype());
+    d.dx = amp_arr(r.c, AMP_AUTO);
+    fill(r.c, d.dy.dtype, d.count, fuzz_below(4));
+    must(amp_activation(r.ctx, &d), "activation, backward");
+    see(r.c, d.dy.dtype, d.count);
+}
 static void do_quantize(void) {
     amp_fp8_desc d = AMP_ZERO;
     amp_fp8_info info;
@@ -399,7 +424,8 @@ static const struct {
     void (*fn)(void);
 } verbs[] = {{"cast", do_cast}, {"finite and histogram", do_inspect_arrays}, {"dropout", do_dropout},
     {"cross-entropy", do_xent}, {"step", do_step}, {"step", do_step}, {"step", do_step}, {"lists", do_lists},
-    {"moves", do_moves}, {"quantize", do_quantize}, {"ordered product", do_ordered}, {"layer", do_layer},
+    {"moves", do_moves}, {"quantize", do_quantize}, {"column sums", do_column_sums}, {"activation", do_activation},
+    {"ordered product", do_ordered}, {"layer", do_layer},
 #ifndef FUZZ_CUDA
     {"product", do_product}
 #endif

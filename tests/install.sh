@@ -50,6 +50,22 @@ grep -q '@' "$work/root/opt/amp/share/pkgconfig/amp.pc" && bad "amp.pc: $(grep @
 if grep -q "^## $version" CHANGELOG.md; then ok; else bad "CHANGELOG.md has no entry for $version"; fi
 if head -n 1 amp.h | grep -q "v$version "; then ok; else bad "the first line of amp.h names another version"; fi
 
+# a prefix with any characters, and one from here: the files are there, and amp.pc names the folder
+for prefix in "/opt/a b&c|d'e\\f\"g#h;i" 'build/in stalled' "/opt/a\$\$b"; do
+    rm -rf "$work/odd"
+    mk install DESTDIR="$work/odd/" PREFIX="$prefix" || continue
+    plain=$(printf '%s' "$prefix" | sed 's/\$\$/$/') # as make writes a dollar
+    if [ -r "$work/odd/$plain/include/amp.h" ] && [ -r "$work/odd/$plain/share/pkgconfig/amp.pc" ]; then ok; else bad "install: nothing in $plain"; fi
+    case $plain in /*) ;; *) plain=$PWD/$plain ;; esac
+    case $plain in *\$*) continue ;; esac # pkg-config does not quote a dollar
+    if command -v pkg-config >/dev/null 2>&1; then
+        eval "set -- $(unset PKG_CONFIG_SYSROOT_DIR; PKG_CONFIG_PATH=$(dirname "$(find "$work/odd" -name amp.pc)") pkg-config --cflags amp)"
+        if [ "$1" = "-I$plain/include" ]; then ok; else bad "pkg-config for $plain: $1"; fi
+    fi
+    mk uninstall DESTDIR="$work/odd/" PREFIX="$prefix"
+    if [ -z "$(find "$work/odd" -type f)" ]; then ok; else bad "uninstall in $plain leaves $(find "$work/odd" -type f)"; fi
+done
+
 mk help
 for target in all run test check-full check-gpu exhaustive matrix docs install clean help; do
     if grep -q "^  make $target " "$work/log"; then ok; else bad "make help does not list $target"; fi

@@ -464,6 +464,7 @@ amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *al
         return AMP_ERR_NO_CUDA;
 #else
         amp_cuda_desc c = AMP_ZERO;
+        if (allocator) c.host = *allocator;
         if (logger) c.logger = *logger;
         return amp_cuda_create(out, &c);
 #endif

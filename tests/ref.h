@@ -398,8 +398,27 @@ static inline double ref_gelu_grad(double x) {
     return 0.5 * (1.0 + th) + 0.5 * x * (1.0 - th * th) * 0.79788456080286535588 * (1.0 + 3 * 0.044715 * x * x);
 }
 static inline double ref_act(amp_act act, double x) {
-    if (act == AMP_GELU) return ref_gelu(x);
-    return act == AMP_RELU && !(x > 0.0) ? 0.0 : x;
+    switch (act) {
+    case AMP_RELU: return x > 0.0 ? x : 0.0;
+    case AMP_GELU: return ref_gelu(x);
+    case AMP_GELU_ERF: return 0.5 * x * erfc(-x * 0.70710678118654752440);
+    case AMP_SILU: return x / (1.0 + exp(-x));
+    case AMP_TANH: return tanh(x);
+    case AMP_SIGMOID: return 1.0 / (1.0 + exp(-x));
+    default: return x;
+    }
+}
+static inline double ref_act_grad(amp_act act, double x) {
+    const double s = 1.0 / (1.0 + exp(-x));
+    switch (act) {
+    case AMP_RELU: return x > 0.0 ? 1.0 : 0.0;
+    case AMP_GELU: return ref_gelu_grad(x);
+    case AMP_GELU_ERF: return 0.5 * erfc(-x * 0.70710678118654752440) + x * exp(-0.5 * x * x) * 0.39894228040143267794;
+    case AMP_SILU: return s + x * s * (1.0 - s);
+    case AMP_TANH: return 1.0 - tanh(x) * tanh(x);
+    case AMP_SIGMOID: return s * (1.0 - s);
+    default: return 1.0;
+    }
 }
 
 #endif

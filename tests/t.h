@@ -146,7 +146,7 @@ static inline amp_ledger_row t_ledger(const amp_ctx *ctx, const char *label) {
 
 /* ---- contexts ---- */
 
-/* A context like t->place, with these hooks (either may be NULL). Hooks do not reach CUDA contexts. */
+/* A context like t->place, with these hooks (either may be NULL); the allocator is that of host memory. */
 amp_status t_create(const t_place *place, amp_ctx **out, const amp_allocator *allocator, const amp_logger *logger);
 /* A context like t->place whose products have these flags. */
 amp_status t_create_flags(const t_place *place, amp_ctx **out, uint32_t gemm_flags);

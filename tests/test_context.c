@@ -1006,6 +1006,7 @@ static void least_refuses(t_run *t, amp_ctx *c) { /* what has no entry says so, 
     amp_linear_desc l = AMP_ZERO;
     amp_xent_desc e = AMP_ZERO;
     amp_dropout_desc d = AMP_ZERO;
+    amp_activation_desc n = AMP_ZERO;
     char text[64];
     CHECK_STATUS(amp_all_finite(c, &report, &a, 1), AMP_ERR_UNSUPPORTED, "amp_all_finite least no finite");
     CHECK_STATUS(amp_histogram_count(c, &h, &a, 1), AMP_ERR_UNSUPPORTED, "amp_histogram_count no histogram");
@@ -1035,6 +1036,11 @@ static void least_refuses(t_run *t, amp_ctx *c) { /* what has no entry says so, 
     d.count = 4;
     d.x = d.y = a;
     CHECK_STATUS(amp_dropout(c, &d), AMP_ERR_UNSUPPORTED, "amp_dropout no dropout");
+    n.count = 4;
+    n.act = AMP_SILU;
+    n.x = n.y = a;
+    CHECK_STATUS(amp_activation(c, &n), AMP_ERR_UNSUPPORTED, "amp_activation no activation");
+    CHECK_STATUS(amp_column_sums(c, l.dbias, a, 1, 1, 0, 0), AMP_ERR_UNSUPPORTED, "amp_column_sums no bias_grad");
     CHECK_STATUS(amp_fp8_create(&f, c, NULL), AMP_ERR_UNSUPPORTED, "amp_fp8_create no quantize");
 }
 static void least_backend(t_run *t) {

@@ -187,6 +187,507 @@ static void no_record(t_run *t) {
     t_clear(t);
 }
 
-const t_test t_suite_layers[] = {
-    {"layers.in_out", stored_in_out, T_ALL}, {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL},
-    {"layers.no_record", no_record, T_ALL}, {NULL, NULL, 0}};
+/* ---- the cast of a weight that no set owns ends with the iteration, in a scope that is open around the loop ---- */
+
+static uint64_t casts(t_run *t) { return amp_autocast_get(t->ctx).casts; }
+static void new_weights(t_run *t, amp_array w, size_t n) {
+    float *host = (float *)t_host(t, 4 * n);
+    t_fill_real(t, host, AMP_F32, n, 0.3f);
+    t_set(t, w.data, host, 4 * n);
+}
+/* Without a scaler: a forward after a backward casts anew; forwards before it, and backwards after it, do not. */
+static void cache_ends_with_backward(t_run *t) {
+    amp_precision made = AMP_ZERO;
+    stored s;
+    amp_linear_desc *l = &s.l;
+    int step;
+    stored_make(t, &s, &ways[4]);
+    l->act = AMP_ACT_NONE;
+    l->y = empty(t, AMP_F32, l->rows * l->out);
+    l->dx = empty(t, AMP_F32, l->rows * l->in);
+    l->record = &made;
+    l->w.flags = AMP_CACHE;
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    for (step = 0; step < 3; step++) {
+        amp_linear_desc fresh = *l;
+        uint64_t before = casts(t);
+        t_note(t, "step %d", step);
+        CHECK_OK(amp_linear_forward(t->ctx, l));
+        CHECK_EQ(casts(t) - before, 2); /* x and w */
+        CHECK_OK(amp_linear_forward(t->ctx, l));
+        CHECK_EQ(casts(t) - before, 3); /* x */
+        fresh.w.flags = 0;
+        fresh.y = empty(t, AMP_F32, l->rows * l->out);
+        CHECK_OK(amp_linear_forward(t->ctx, &fresh));
+        same_array(t, "y", l->y, fresh.y, l->rows * l->out);
+        before = casts(t);
+        CHECK_OK(amp_linear_backward(t->ctx, l));
+        CHECK_OK(amp_linear_backward(t->ctx, l)); /* as in a loop over time steps */
+        CHECK_EQ(casts(t) - before, 4);           /* x and dy */
+        new_weights(t, l->w, l->in * l->out);
+    }
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    t_clear(t);
+}
+/* Products alone: at amp_scaler_update. */
+static void cache_ends_with_the_scale(t_run *t) {
+    amp_scaler *scaler = NULL;
+    amp_finite_report *none = NULL;
+    amp_gemm_desc g = AMP_ZERO;
+    int step;
+    g.m = 5;
+    g.n = 6;
+    g.k = 7;
+    g.a = filled(t, AMP_F32, 35, 1.0f);
+    g.b = filled(t, AMP_F32, 42, 1.0f);
+    g.d = empty(t, AMP_F32, 30);
+    g.b.flags = AMP_CACHE;
+    CHECK_OK(amp_scaler_create(&scaler, t->ctx, NULL));
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    for (step = 0; step < 3; step++) {
+        amp_gemm_desc fresh = g;
+        amp_array grad = filled(t, AMP_F32, 8, 1.0f);
+        uint64_t before = casts(t);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_EQ(casts(t) - before, 3);
+        fresh.b.flags = 0;
+        fresh.d = empty(t, AMP_F32, 30);
+        CHECK_OK(amp_gemm(t->ctx, &fresh));
+        same_array(t, "d", g.d, fresh.d, 30);
+        grad.count = 8;
+        CHECK_OK(amp_unscale(scaler, NULL, none, &grad, 1));
+        CHECK_OK(amp_scaler_update(scaler));
+        new_weights(t, g.b, 42);
+    }
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_scaler_destroy(scaler);
+    t_clear(t);
+}
+
+/* ---- sums of columns: the bits of a layer's dbias, any dtypes and pitch ---- */
+
+static void column_sums(t_run *t) {
+    static const amp_dtype types[] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
+    int round, rounds = t_rounds(t, 60, 600, 12, 60);
+    for (round = 0; round < rounds; round++) {
+        amp_dtype from = types[round % 3], to = types[round / 3 % 5];
+        size_t rows = round == 5 ? 0 : 1 + t_below(t, round % 4 ? 70 : 600), cols = 1 + t_below(t, 40);
+        size_t size = amp_dtype_size(from), pad = t_below(t, 9), i;
+        char *wide = (char *)t_host(t, (rows ? rows : 1) * (cols + pad) * size);
+        amp_array dy = filled(t, from, rows * cols, 1.0f), sums = filled(t, to, cols, 1.0f), src;
+        const char *packed = (const char *)contents(t, dy, rows * cols);
+        amp_linear_desc l = AMP_ZERO;
+        t_note(t, "round %d: %s to %s, %d rows of %d, %d apart", round, amp_dtype_name(from), amp_dtype_name(to),
+            (int)rows, (int)cols, (int)(cols + pad));
+        t_fill_bits(t, wide, (rows ? rows : 1) * (cols + pad) * size); /* what lies between rows is not read */
+        for (i = 0; i < rows; i++)
+            memcpy(wide + i * (cols + pad) * size, packed + i * cols * size, cols * size);
+        src = amp_arr(t_put(t, wide, (rows ? rows : 1) * (cols + pad) * size), from);
+        l.rows = rows;
+        l.in = 1;
+        l.out = cols;
+        l.dy = dy;
+        l.dbias = copy_of(t, sums, cols);
+        l.accumulate = (uint32_t)(round & 1);
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        CHECK_OK(amp_column_sums(t->ctx, sums, src, rows, cols, cols + pad, l.accumulate));
+        same_array(t, "sums", sums, l.dbias, cols);
+        CHECK_OK(amp_column_sums(t->ctx, sums, dy, rows, cols, 0, 0)); /* packed */
+        l.accumulate = 0;
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        same_array(t, "packed sums", sums, l.dbias, cols);
+        t_clear(t);
+    }
+}
+/* FP8 is widened exactly, so it gives what its values give in FP32. */
+static void column_sums_of_f8(t_run *t) {
+    static const size_t rows = 200, cols = 24;
+    int i;
+    for (i = 0; i < 2; i++) {
+        amp_array q = filled(t, i ? AMP_F8E5M2 : AMP_F8E4M3, rows * cols, 1.0f), x = empty(t, AMP_F32, rows * cols);
+        amp_array got = empty(t, AMP_F32, cols), want = empty(t, AMP_F32, cols);
+        CHECK_OK(amp_cast(t->ctx, x, q, rows * cols, NULL));
+        CHECK_OK(amp_column_sums(t->ctx, got, q, rows, cols, 0, 0));
+        CHECK_OK(amp_column_sums(t->ctx, want, x, rows, cols, 0, 0));
+        same_array(t, "sums", got, want, cols);
+        t_clear(t);
+    }
+}
+static void column_sums_refused(t_run *t) {
+    amp_array x = filled(t, AMP_F32, 24, 1.0f), s = filled(t, AMP_F32, 4, 1.0f), none = AMP_ZERO;
+    CHECK_STATUS(amp_column_sums(t->ctx, s, x, 6, 4, 3, 0), AMP_ERR_INVALID_ARG, "ld 3 4");
+    CHECK_STATUS(amp_column_sums(t->ctx, none, x, 6, 4, 0, 0), AMP_ERR_INVALID_ARG, "dst NULL");
+    CHECK_STATUS(amp_column_sums(t->ctx, s, none, 6, 4, 0, 0), AMP_ERR_INVALID_ARG, "src NULL");
+    CHECK_STATUS(amp_column_sums(t->ctx, x, x, 6, 4, 0, 0), AMP_ERR_INVALID_ARG, "dst overlaps src");
+    CHECK_STATUS(amp_column_sums(t->ctx, s, x, (size_t)-1, 4, 0, 0), AMP_ERR_INVALID_ARG, "large");
+    CHECK_STATUS(amp_column_sums(t->ctx, s, x, 0, (size_t)-1, 0, 0), AMP_ERR_INVALID_ARG, "large");
+    x.count = 23;
+    CHECK_STATUS(amp_column_sums(t->ctx, s, x, 6, 4, 0, 0), AMP_ERR_INVALID_ARG, "src.count 23 24");
+    CHECK_OK(amp_column_sums(t->ctx, none, none, 6, 0, 0, 0));
+    CHECK_EQ(amp_column_sums(NULL, s, x, 6, 4, 0, 0), AMP_ERR_INVALID_ARG);
+    t_clear(t);
+}
+
+/* ---- activations apart from products ---- */
+
+/* The errors that amp.h promises, over all exponents. */
+static double act_bound(amp_act act, double x, double y) {
+    const double tiny = 1.1754943508222875e-38;
+    switch (act) {
+    case AMP_GELU: return 2.5e-7 * fabs(x) + tiny;
+    case AMP_GELU_ERF: return 3.5e-7 * fabs(x) + tiny;
+    case AMP_SILU: return 3e-7 * fabs(x) + tiny;
+    case AMP_RELU: return 0;
+    default: return 2.5e-7 * fabs(y) + tiny;
+    }
+}
+static double act_grad_bound(amp_act act) {
+    switch (act) {
+    case AMP_GELU_ERF: return 3.5e-7;
+    case AMP_RELU: return 0;
+    case AMP_TANH:
+    case AMP_SIGMOID: return 1.5e-7;
+    default: return 3e-7;
+    }
+}
+static void activation_values(t_run *t) {
+    const size_t n = t_full() && !t_slow(t) ? 4000000 : t_slow(t) ? 4000 : 30000;
+    float *x = (float *)t_host(t, 4 * n), *y = (float *)t_host(t, 4 * n), *one = (float *)t_host(t, 4 * n);
+    amp_activation_desc d = AMP_ZERO;
+    int act;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        x[i] = i % 2 ? t_range(t, -120, 9) : (float)(8.0 * (2.0 * t_unit(t) - 1.0));
+        one[i] = 1.0f;
+    }
+    x[0] = 0.0f;
+    d.count = n;
+    for (act = 1; act < AMP_ACT_COUNT; act++) {
+        const int by_y = act == AMP_RELU || act == AMP_TANH || act == AMP_SIGMOID;
+        d.act = (amp_act)act;
+        d.x = amp_arr(t_put(t, x, 4 * n), AMP_F32);
+        d.y = amp_arr(t_alloc(t, 4 * n), AMP_AUTO);
+        d.dx.data = NULL;
+        d.dy.data = NULL;
+        CHECK_OK(amp_activation(t->ctx, &d));
+        t_get(t, y, d.y.data, 4 * n);
+        for (i = 0; i < n; i++) {
+            double v = (double)x[i], want = ref_act(d.act, v), e = fabs((double)y[i] - want);
+            if (e <= act_bound(d.act, v, want)) continue;
+            t_check(t, 0, __FILE__, __LINE__, "act %d of %.9g is %.9g, should be %.9g", act, v, (double)y[i], want);
+            break;
+        }
+        d.dy = d.dx = amp_arr(t_put(t, one, 4 * n), AMP_F32);
+        d.y.dtype = AMP_F32;
+        CHECK_OK(amp_activation(t->ctx, &d));
+        t_get(t, y, d.dx.data, 4 * n);
+        for (i = 0; i < n; i++) {
+            double v = (double)x[i], e = fabs((double)y[i] - ref_act_grad(d.act, v));
+            if (e <= act_grad_bound(d.act) + (by_y ? 3e-7 : 0.0)) continue; /* y has an error of its own */
+            t_check(t, 0, __FILE__, __LINE__, "act %d: derivative at %.9g is %.9g", act, v, (double)y[i]);
+            break;
+        }
+    }
+    CHECK(1);
+}
+/* What comes out of 0, Inf and NaN. */
+static void activation_ends(t_run *t) {
+    const float inf = ref_f32(0x7f800000u);
+    const float x[6] = {0.0f, -0.0f, inf, -inf, ref_f32(0x7fc00000u), 3e38f};
+    float y[6];
+    int act, i;
+    for (act = 1; act < AMP_ACT_COUNT; act++) {
+        const int bounded = act == AMP_TANH || act == AMP_SIGMOID;
+        amp_activation_desc d = AMP_ZERO;
+        d.act = (amp_act)act;
+        d.count = 6;
+        d.x = d.y = amp_arr(t_put(t, x, sizeof x), AMP_F32); /* in place */
+        CHECK_OK(amp_activation(t->ctx, &d));
+        t_get(t, y, d.y.data, sizeof y);
+        t_note(t, "act %d", act);
+        for (i = 0; i < 2; i++)
+            CHECK_EQ(y[i] == (act == AMP_SIGMOID ? 0.5f : 0.0f), 1);
+        CHECK_EQ(y[2] == (bounded ? 1.0f : inf), 1);
+        CHECK_EQ(y[3] == (act == AMP_TANH ? -1.0f : 0.0f), 1);
+        CHECK(amp_is_nan(y[4]));
+        CHECK_EQ(y[5] == (bounded ? 1.0f : x[5]), 1);
+    }
+    t_clear(t);
+}
+/* The same bits everywhere, any dtypes, aligned or not, in place or apart. */
+static void blob_values(t_run *t, t_blob *b, amp_array a, size_t n) { /* NaN is NaN */
+    const size_t size = amp_dtype_size(a.dtype);
+    char *host = (char *)contents(t, a, n);
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (amp_is_nan(amp_load(host, a.dtype, i))) amp_store(host, a.dtype, i, ref_f32(0x7fc00000u));
+    t_blob_add(b, host, n * size);
+}
+static void activation_scenario(t_run *t, t_blob *b, const void *arg) {
+    static const amp_dtype types[5] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2};
+    size_t c, n, i;
+    (void)arg;
+    for (c = 0; c < 5 * (AMP_ACT_COUNT - 1); c++) {
+        amp_dtype in = types[c % 5], out = types[t_below(t, 5)], saved = types[t_below(t, 5)];
+        size_t si = amp_dtype_size(in), so = amp_dtype_size(out), ss = amp_dtype_size(saved), shift = t_below(t, 4);
+        amp_activation_desc d = AMP_ZERO;
+        char *x, *y;
+        n = 1 + t_below(t, t_slow(t) ? 200 : 3000);
+        x = (char *)t_host(t, n * si);
+        y = (char *)t_host(t, n * ss);
+        for (i = 0; i < n; i++) {
+            amp_store(x, in, i, t_below(t, 9) ? 3.0f * t_real(t) : t_pattern(t));
+            amp_store(y, saved, i, t_below(t, 9) ? t_real(t) : t_pattern(t));
+        }
+        t_note(t, "act %d, %d elements, %s to %s", (int)(1 + c / 5), (int)n, amp_dtype_name(in), amp_dtype_name(out));
+        d.act = (amp_act)(1 + c / 5);
+        d.count = n;
+        d.x = amp_arr(t_put_at(t, x, n * si, shift * si), in);
+        d.y = amp_arr(t_alloc_at(t, n * so, shift * so), out);
+        CHECK_OK(amp_activation(t->ctx, &d));
+        blob_values(t, b, d.y, n);
+        d.dy = d.x;
+        d.x = d.y = amp_arr(t_put_at(t, y, n * ss, shift * ss), saved);
+        d.dx = c % 2 ? d.dy : amp_arr(t_alloc_at(t, n * so, 0), out);
+        CHECK_OK(amp_activation(t->ctx, &d));
+        blob_values(t, b, d.dx, n);
+        t_clear(t);
+    }
+}
+static void activation_same_everywhere(t_run *t) { t_same_everywhere(t, activation_scenario, NULL); }
+static void activation_refused(t_run *t) {
+    amp_array x = filled(t, AMP_F32, 8, 1.0f), y = filled(t, AMP_F16, 8, 1.0f);
+    amp_activation_desc good = AMP_ZERO, d;
+    good.act = AMP_SILU;
+    good.count = 8;
+    good.x = x;
+    good.y = y;
+    CHECK_OK(amp_activation(t->ctx, &good));
+    CHECK_EQ(amp_activation(NULL, &good), AMP_ERR_INVALID_ARG);
+    CHECK_STATUS(amp_activation(t->ctx, NULL), AMP_ERR_INVALID_ARG, "desc");
+    d = good;
+    d.act = AMP_ACT_NONE;
+    CHECK_STATUS(amp_activation(t->ctx, &d), AMP_ERR_INVALID_ARG, "act 0");
+    d.act = AMP_ACT_COUNT;
+    CHECK_STATUS(amp_activation(t->ctx, &d), AMP_ERR_INVALID_ARG, "act 7");
+    d = good;
+    d.dy = x;
+    CHECK_STATUS(amp_activation(t->ctx, &d), AMP_ERR_INVALID_ARG, "dx dy");
+    d.dx = filled(t, AMP_F32, 8, 1.0f);
+    d.x.data = NULL;
+    CHECK_STATUS(amp_activation(t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.x");
+    d.act = AMP_TANH; /* which reads y */
+    CHECK_OK(amp_activation(t->ctx, &d));
+    d.y.data = NULL;
+    CHECK_STATUS(amp_activation(t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.y");
+    d = good;
+    d.y.data = (char *)x.data + 4;
+    CHECK_STATUS(amp_activation(t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.y desc.x overlap");
+    d = good;
+    d.x.count = 7;
+    CHECK_STATUS(amp_activation(t->ctx, &d), AMP_ERR_INVALID_ARG, "desc.x.count 7 8");
+    t_clear(t);
+}
+/* In a layer: what the verb makes of the product before it, and of dy; in the defined order to the bit. */
+static void activation_in_layers(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    int c;
+    for (c = 0; c < 3 * (AMP_ACT_COUNT - 1); c++) {
+        const size_t rows = 9, in = 20, out = 13;
+        amp_dtype type = types[c % 3];
+        amp_linear_desc l = AMP_ZERO, plain;
+        amp_activation_desc d = AMP_ZERO;
+        t_note(t, "act %d, %s", 1 + c / 3, amp_dtype_name(type));
+        l.rows = rows;
+        l.in = in;
+        l.out = out;
+        l.flags = AMP_GEMM_ORDERED;
+        l.x = filled(t, type, rows * in, 1.0f);
+        l.w = filled(t, type, in * out, 0.4f);
+        plain = l;
+        plain.y = empty(t, AMP_F32, rows * out);
+        CHECK_OK(amp_linear_forward(t->ctx, &plain));
+        l.act = d.act = (amp_act)(1 + c / 3);
+        l.y = empty(t, type, rows * out);
+        l.aux = empty(t, type, rows * out);
+        l.dy = filled(t, type, rows * out, 1.0f);
+        l.dw = empty(t, AMP_F32, in * out);
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        d.count = rows * out;
+        d.x = plain.y;
+        d.y = empty(t, type, rows * out);
+        CHECK_OK(amp_activation(t->ctx, &d));
+        same_array(t, "y", l.y, d.y, rows * out);
+        d.x = l.aux;
+        d.dy = d.dx = copy_of(t, l.dy, rows * out);
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        CHECK_OK(amp_activation(t->ctx, &d));
+        same_array(t, "dy", l.dy, d.dx, rows * out);
+        t_clear(t);
+    }
+}
+
+/* ---- a bias per row, and batches that add up: small whole numbers, so every sum is exact ---- */
+
+typedef struct grid_case {
+    amp_gemm_desc g;
+    float *a, *b, *c, *bias; /* as the host has them; c is what d begins with */
+    float *d, *sums;         /* what should come out */
+} grid_case;
+static amp_array whole(t_run *t, amp_dtype type, size_t n, float **host) { /* -1, 0, 1 */
+    void *stored = t_host(t, n * amp_dtype_size(type));
+    size_t i;
+    *host = (float *)t_host(t, 4 * n);
+    for (i = 0; i < n; i++) {
+        (*host)[i] = (float)t_below(t, 3) - 1.0f;
+        amp_store(stored, type, i, (*host)[i]);
+    }
+    return amp_arrn(t_put(t, stored, n * amp_dtype_size(type)), type, n);
+}
+static void grid_expected(t_run *t, grid_case *x) {
+    const amp_gemm_desc *g = &x->g;
+    const size_t outputs = g->sum_batches ? 1 : g->batch;
+    const float beta = g->beta.given ? g->beta.value : 0.0f;
+    size_t z, i, j, k;
+    x->d = (float *)t_host(t, 4 * outputs * g->m * g->n);
+    x->sums = (float *)t_host(t, 4 * (g->m + g->n));
+    for (z = 0; z < g->batch; z++)
+        for (i = 0; i < g->m; i++)
+            for (j = 0; j < g->n; j++) {
+                float *d = x->d + ((g->sum_batches ? 0 : z) * g->m + i) * g->n + j;
+                const float *a = x->a + z * g->m * g->k, *b = x->b + z * g->k * g->n;
+                for (k = 0; k < g->k; k++)
+                    *d += (g->trans_a ? a[k * g->m + i] : a[i * g->k + k]) *
+                        (g->trans_b ? b[j * g->k + k] : b[k * g->n + j]);
+            }
+    for (i = 0; i < outputs * g->m; i++)
+        for (j = 0; j < g->n; j++) {
+            float *d = x->d + i * g->n + j;
+            *d += beta * x->c[i * g->n + j] + (g->bias.data ? x->bias[g->bias_per_row ? i % g->m : j] : 0.0f);
+            if (g->act == AMP_RELU && *d < 0.0f) *d = 0.0f;
+            x->sums[g->bias_per_row ? i % g->m : j] += *d;
+        }
+}
+static void rows_and_batches(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    int round, rounds = t_rounds(t, 120, 3000, 24, 120);
+    for (round = 0; round < rounds; round++) {
+        const uint32_t form = (uint32_t)round % 8u;
+        grid_case x;
+        amp_gemm_desc *g = &x.g;
+        size_t outputs, size, i;
+        amp_dtype type = types[t_below(t, 3)], to = t_below(t, 2) ? AMP_F32 : type;
+        char text[300];
+        void *got;
+        memset(&x, 0, sizeof x);
+        g->m = 1 + t_below(t, 40);
+        g->n = 1 + t_below(t, 70);
+        g->k = t_below(t, 4) ? 1 + t_below(t, 20) : to == AMP_F32 ? 200 + t_below(t, 200) : 0;
+        g->batch = 1 + t_below(t, 4);
+        g->bias_per_row = form & 1u;
+        g->sum_batches = form >> 1 & 1u;
+        g->flags = form & 4u ? AMP_GEMM_ORDERED : 0;
+        g->trans_a = t_below(t, 2);
+        g->trans_b = t_below(t, 2);
+        g->act = t_below(t, 2) ? AMP_RELU : AMP_ACT_NONE;
+        outputs = g->sum_batches ? 1 : g->batch;
+        g->a = whole(t, type, g->batch * g->m * g->k, &x.a);
+        g->b = whole(t, type, g->batch * g->k * g->n, &x.b);
+        g->d = whole(t, to, outputs * g->m * g->n, &x.c);
+        if (t_below(t, 4)) g->bias = whole(t, types[t_below(t, 3)], g->bias_per_row ? g->m : g->n, &x.bias);
+        if (t_below(t, 2)) g->beta = amp_opt((float)t_below(t, 3));
+        if (g->beta.given && t_below(t, 2)) {
+            g->c = g->d;
+            g->d = empty(t, to, outputs * g->m * g->n);
+        }
+        if (outputs == 1 && t_below(t, 2)) g->dbias = empty(t, AMP_F32, g->bias_per_row ? g->m : g->n);
+        t_note(t, "round %d: %d x %d x %d, batch %d, form %d, %s to %s", round, (int)g->m, (int)g->n, (int)g->k,
+            (int)g->batch, (int)form, amp_dtype_name(type), amp_dtype_name(to));
+        grid_expected(t, &x);
+        CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, g));
+        CHECK_OK(amp_gemm_tune(t->ctx, g));
+        CHECK_OK(amp_gemm(t->ctx, g));
+        size = amp_dtype_size(to);
+        got = contents(t, g->d, outputs * g->m * g->n);
+        for (i = 0; i < outputs * g->m * g->n; i++)
+            if (amp_load(got, to, i) != x.d[i]) break;
+        t_check(t, i == outputs * g->m * g->n, __FILE__, __LINE__, "d[%d] is wrong (%d bytes each): %s", (int)i,
+            (int)size, text);
+        if (g->dbias.data) {
+            got = contents(t, g->dbias, g->bias_per_row ? g->m : g->n);
+            CHECK_BITS(got, x.sums, g->bias_per_row ? g->m : g->n, 4);
+        }
+        t_clear(t);
+    }
+}
+/* A 16-bit d is rounded once, and in the defined order the bits are the same everywhere. */
+static void batches_scenario(t_run *t, t_blob *b, const void *arg) {
+    int c;
+    (void)arg;
+    for (c = 0; c < 6; c++) {
+        amp_dtype type = c % 2 ? AMP_BF16 : AMP_F16;
+        amp_gemm_desc g = AMP_ZERO, wide;
+        g.m = 5 + (size_t)c * 9;
+        g.n = 33;
+        g.k = c < 3 ? 20 : 300;
+        g.batch = 3;
+        g.sum_batches = 1;
+        g.bias_per_row = (uint32_t)(c & 1);
+        g.act = (amp_act)(c % AMP_ACT_COUNT);
+        g.flags = AMP_GEMM_ORDERED;
+        g.a = filled(t, type, g.batch * g.m * g.k, 1.0f);
+        g.b = filled(t, type, g.batch * g.k * g.n, 0.3f);
+        g.bias = filled(t, AMP_F32, g.m > g.n ? g.m : g.n, 1.0f);
+        wide = g;
+        g.d = empty(t, type, g.m * g.n);
+        wide.d = empty(t, AMP_F32, g.m * g.n);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_OK(amp_gemm(t->ctx, &wide));
+        blob_values(t, b, wide.d, g.m * g.n);
+        CHECK_OK(amp_cast(t->ctx, amp_arr(g.a.data, type), wide.d, g.m * g.n, NULL)); /* a is done with */
+        same_array(t, "16 bits", g.d, g.a, g.m * g.n);
+        t_clear(t);
+    }
+}
+static void batches_same_everywhere(t_run *t) { t_same_everywhere(t, batches_scenario, NULL); }
+static void rows_and_batches_refused(t_run *t) {
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = 2;
+    g.n = 3;
+    g.k = 4;
+    g.batch = 2;
+    g.a = filled(t, AMP_F32, 16, 1.0f);
+    g.b = filled(t, AMP_F32, 24, 1.0f);
+    g.d = filled(t, AMP_F32, 12, 1.0f);
+    g.bias = filled(t, AMP_F32, 3, 1.0f);
+    g.bias.count = 2;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.bias.count 2 3");
+    g.bias_per_row = 1;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    g.dbias = filled(t, AMP_F32, 2, 1.0f);
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.dbias batch");
+    g.sum_batches = 1;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    g.dbias.count = 1;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.dbias.count 1 2");
+    g.dbias.data = NULL;
+    g.d.count = 6; /* one for all batches */
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    g.a.count = 15;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.a.count 15 16");
+    t_clear(t);
+}
+
+const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
+    {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {"layers.no_record", no_record, T_ALL},
+    {"layers.cache_ends_with_backward", cache_ends_with_backward, T_ALL},
+    {"layers.cache_ends_with_the_scale", cache_ends_with_the_scale, T_ALL}, {"sums.bits", column_sums, T_ALL},
+    {"sums.f8", column_sums_of_f8, T_ALL}, {"sums.refused", column_sums_refused, T_ALL},
+    {"act.values", activation_values, T_ALL}, {"act.ends", activation_ends, T_ALL},
+    {"act.same_everywhere", activation_same_everywhere, T_ALL}, {"act.refused", activation_refused, T_ALL},
+    {"act.in_layers", activation_in_layers, T_ALL}, {"gemm.rows_and_batches", rows_and_batches, T_ALL},
+    {"gemm.batches_same_everywhere", batches_same_everywhere, T_ALL},
+    {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {NULL, NULL, 0}};

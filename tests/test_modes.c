@@ -473,6 +473,22 @@ static void v_policy(visit *v) {
         VERB(amp_dropout(t->ctx, &d));
         keep(v, d.y);
     }
+    for (i = 1; i < AMP_ACT_COUNT; i++) {
+        amp_array sums = output(t, AMP_F32, 3);
+        amp_activation_desc d = AMP_ZERO;
+        d.act = (amp_act)i;
+        d.count = n;
+        d.x = in[i % 2];
+        d.y = output(t, ref_dtypes[i % 5], n);
+        VERB(amp_activation(t->ctx, &d));
+        keep(v, d.y);
+        d.dy = in[1];
+        d.dx = output(t, AMP_F32, n);
+        VERB(amp_activation(t->ctx, &d));
+        keep(v, d.dx);
+        VERB(amp_column_sums(t->ctx, sums, in[i % 2], n / 3, 3, 0, 0));
+        keep(v, sums);
+    }
     for (i = 0; i < 8; i++) {
         amp_array dst = output(t, i % 2 ? AMP_F8E5M2 : AMP_F8E4M3, n), dst_t = output(t, dst.dtype, n);
         amp_fp8_desc d = AMP_ZERO;

@@ -705,8 +705,8 @@ static void chain_of_two(t_run *t) {
         b._begin = 1;
         CHECK_STATUS(amp_linear_backward(t->ctx, &a), AMP_ERR_UNINIT, "amp_linear_backward after");
         b._begin = 0;
-        a.act = (amp_act)7;
-        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before->act 7");
+        a.act = (amp_act)99;
+        CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward before->act 99");
         a.act = AMP_ACT_NONE;
         b.dx.data = NULL;
         CHECK_STATUS(amp_linear_backward(t->ctx, &b), AMP_ERR_INVALID_ARG, "amp_linear_backward dx before");

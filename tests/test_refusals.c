@@ -189,6 +189,36 @@ static amp_status quantize_call(t_run *t, const world *w, const void *args) {
     (void)t;
     return amp_quantize(w->fp8, q->i, q->dst, q->dst_t, q->src, q->rows, q->cols, q->keep);
 }
+typedef struct sums_args {
+    amp_array dst, src;
+    size_t rows, cols, ld;
+    uint32_t accumulate, pad;
+} sums_args;
+static void sums_fill(const world *w, void *args) {
+    sums_args *s = (sums_args *)args;
+    s->dst = operand(w, 0, AMP_F32, 6);
+    s->src = operand(w, 1, AMP_F16, 34);
+    s->rows = 5;
+    s->cols = 6;
+    s->ld = 7;
+}
+static amp_status sums_call(t_run *t, const world *w, const void *args) {
+    const sums_args *s = (const sums_args *)args;
+    (void)w;
+    return amp_column_sums(t->ctx, s->dst, s->src, s->rows, s->cols, s->ld, s->accumulate);
+}
+static void activation_fill(const world *w, void *args) {
+    amp_activation_desc *d = (amp_activation_desc *)args;
+    d->act = AMP_TANH;
+    d->count = 30;
+    d->y = operand(w, 0, AMP_F16, 30);
+    d->dy = operand(w, 1, AMP_F32, 30);
+    d->dx = operand(w, 2, AMP_F32, 30);
+}
+static amp_status activation_call(t_run *t, const world *w, const void *args) {
+    (void)w;
+    return amp_activation(t->ctx, (const amp_activation_desc *)args);
+}
 static void configure_fill(const world *w, void *args) {
     (void)w;
     ((amp_scaler_desc *)args)->growth_interval = 5;
@@ -229,6 +259,8 @@ static const verb verbs[] = {
             AT(amp_step_desc, reduce_totals_fn), AT(amp_step_desc, user)}},
     {"amp_clip", sizeof(clip_args), clip_fill, clip_call, {0}},
     {"amp_quantize", sizeof(quantize_args), quantize_fill, quantize_call, {0}},
+    {"amp_column_sums", sizeof(sums_args), sums_fill, sums_call, {0}},
+    {"amp_activation", sizeof(amp_activation_desc), activation_fill, activation_call, {0}},
     {"amp_scaler_configure", sizeof(amp_scaler_desc), configure_fill, configure_call, {0}},
 };
 

@@ -363,7 +363,7 @@ static void report_rows(t_run *t) {
         x[i] = i < 16 ? 0.0f : i < 32 ? 9.5367431640625e-7f : i < 56 ? 0.125f : 1024.0f;
     }
     arrays[0] = amp_arrn(t_put(t, x, sizeof x), AMP_F32, 64);
-    arrays[1] = amp_arrn(NULL, AMP_F32, 0);
+    arrays[1] = amp_arrn(NULL, (amp_dtype)99, 0); /* not there, whatever it says */
     x[3] = ref_f32(0xff800000u);
     arrays[2] = amp_arrn(t_put(t, x, sizeof x), AMP_F32, 64);
     set_grad(t, p, 1, 64, 0.0f);
@@ -496,7 +496,6 @@ static void report_refusals(t_run *t) {
     CHECK_STATUS(amp_report(p, NULL, rows, 3, &a, names, (size_t)-1), AMP_ERR_INVALID_ARG, "cap");
     CHECK_STATUS(amp_report(p, NULL, rows, 3, NULL, names, 1), AMP_ERR_INVALID_ARG, "arrays NULL");
     CHECK_STATUS(amp_report(p, NULL, rows, 3, &a, NULL, 1), AMP_ERR_INVALID_ARG, "names NULL");
-    CHECK_STATUS(amp_report(p, NULL, rows, 3, &none, names, 1), AMP_ERR_INVALID_ARG, "arrays[0] count");
     none.dtype = AMP_DTYPE_COUNT;
     none.count = 32;
     CHECK_STATUS(amp_report(p, NULL, rows, 3, &none, names, 1), AMP_ERR_INVALID_ARG, "arrays[0] dtype");

@@ -2,6 +2,9 @@
    hook's own calls are no second caller. This file has a copy of amp.h of its own (AMP_STATIC), so that it can mark a
    context as in use and does not depend on two threads' luck; contexts are the harness's. */
 #define AMP_STATIC
+#include <errno.h>
+#include <setjmp.h>
+
 #include "set.h"
 #include "verbs.h"
 
@@ -58,6 +61,15 @@ static amp_watch watch_on(void) {
     amp_watch w = AMP_ZERO;
     w.on = 1;
     return w;
+}
+
+static amp_activation_desc tanh_of(const bench *b) {
+    amp_activation_desc d = AMP_ZERO;
+    d.act = AMP_TANH;
+    d.count = 4;
+    d.x = b->x;
+    d.y = b->y;
+    return d;
 }
 
 #define DO(name, call) \
@@ -120,6 +132,9 @@ DO(amp_autocast_release, amp_autocast_release(b->ctx))
 DO(amp_autocast_input, amp_autocast_input(b->ctx, (amp_array *)b->room, AMP_OP_LINEAR, &b->x, 1))
 DO_VOID(amp_autocast_invalidate, amp_autocast_invalidate(b->ctx, NULL))
 DO_DESC(amp_snapshot_begin, amp_snapshot, AMP_ZERO, amp_snapshot_begin(b->ctx, NULL, &d))
+DO_DESC(amp_linear_cross_entropy, amp_linear_xent_desc, AMP_ZERO, amp_linear_cross_entropy(b->ctx, &d))
+DO_DESC(amp_linear_cross_entropy_bytes, amp_linear_xent_desc, AMP_ZERO,
+    amp_linear_cross_entropy_bytes(b->ctx, (size_t *)b->room, &d))
 DO_DESC(amp_dropout, amp_dropout_desc, AMP_ZERO, amp_dropout(b->ctx, &d))
 DO(amp_fp8_create, amp_fp8_create((amp_fp8 **)&b->made, b->ctx, NULL))
 DO_VOID(amp_fp8_destroy, amp_fp8_destroy(b->f))
@@ -131,6 +146,8 @@ DO_DESC(amp_gemm_tune, amp_gemm_desc, gemm_of(b), amp_gemm_tune(b->ctx, &d))
 DO_DESC(amp_linear_forward, amp_linear_desc, linear_of(b), amp_linear_forward(b->ctx, &d))
 DO_DESC(amp_linear_backward, amp_linear_desc, linear_of(b), amp_linear_backward(b->ctx, &d))
 DO_DESC(amp_linear_tune, amp_linear_desc, linear_of(b), amp_linear_tune(b->ctx, &d))
+DO(amp_column_sums, amp_column_sums(b->ctx, b->y, b->x, 1, 1, 0, 0))
+DO_DESC(amp_activation, amp_activation_desc, tanh_of(b), amp_activation(b->ctx, &d))
 DO_DESC(amp_softmax_cross_entropy, amp_xent_desc, AMP_ZERO, amp_softmax_cross_entropy(b->ctx, &d))
 DO_DESC(amp_state_save, amp_state_desc, state_of(b), amp_state_save(b->ctx, t_file("busy"), &d))
 DO_DESC(amp_state_load, amp_state_desc, state_of(b), amp_state_load(b->ctx, t_file("busy"), &d))
@@ -203,7 +220,7 @@ static void every_verb_is_refused(t_run *t) {
     bench_blob(t, &b, &before);
     for (i = 0; i < N_VERBS; i++) {
         char words[80];
-        snprintf(words, sizeof words, "%s: thread context one for each", verbs[i].name);
+        snprintf(words, sizeof words, "%s: thread context one for each never returned", verbs[i].name);
         t_note(t, "%s", verbs[i].name);
         b.made = &b;
         t->ctx->in_use = 1;
@@ -282,6 +299,154 @@ static void hooks_may_call(t_run *t) {
     bench_free(&b);
 }
 
+/* ---- a verb that an exception or a longjmp leaves ---- */
+
+enum { LEFT_BLOCKS = 400 };
+typedef struct left { /* an allocator and a logger of which one leaves the verb; NULL: it stays */
+    jmp_buf to;
+    int alloc_in, log; /* alloc_in 1: the next allocation leaves; log 1: the next line does */
+    void *blocks[LEFT_BLOCKS];
+    size_t live;
+    int warned;
+} left;
+static void *left_alloc(size_t bytes, void *user) {
+    left *l = (left *)user;
+    void *p;
+    size_t i = 0;
+    if (l->alloc_in && --l->alloc_in == 0) longjmp(l->to, 1);
+    p = malloc(bytes);
+    while (i < LEFT_BLOCKS && l->blocks[i])
+        i++;
+    if (!p || i == LEFT_BLOCKS) abort();
+    l->blocks[i] = p;
+    l->live++;
+    errno = 5; /* as functions may that succeed */
+    return p;
+}
+static void left_free(void *p, size_t bytes, void *user) {
+    left *l = (left *)user;
+    size_t i = 0;
+    (void)bytes;
+    while (i < LEFT_BLOCKS && l->blocks[i] != p)
+        i++;
+    if (i == LEFT_BLOCKS) abort(); /* freed twice */
+    l->blocks[i] = NULL;
+    l->live--;
+    free(p);
+    errno = 5;
+}
+static void left_log(amp_log_level level, amp_status status, const char *text, void *user) {
+    left *l = (left *)user;
+    (void)status;
+    if (l->log) {
+        l->log = 0;
+        longjmp(l->to, 1);
+    }
+    l->warned += level == AMP_LOG_WARNING && strstr(text, "this call never returned") != NULL;
+}
+static amp_ctx *left_new(t_run *t, left *l) {
+    amp_allocator allocator = AMP_ZERO;
+    amp_logger logger = AMP_ZERO;
+    amp_ctx *ctx = NULL;
+    memset(l, 0, sizeof *l);
+    allocator.alloc_fn = left_alloc;
+    allocator.free_fn = left_free;
+    logger.fn = left_log;
+    allocator.user = logger.user = l;
+    CHECK_EQ(t_create(t->place, &ctx, &allocator, &logger), AMP_OK);
+    return ctx;
+}
+/* What is left to do is to destroy: the call that was left loses at most `lost` blocks, all others are freed. */
+static void left_end(t_run *t, left *l, amp_ctx *ctx, amp_params *p, size_t lost) {
+    size_t i;
+    if (HAVE_ATOMICS) {
+        CHECK_EQ(amp_sync(ctx), AMP_ERR_BUSY);
+        CHECK(strstr(amp_last_error(ctx), "amp_sync: ") && strstr(amp_last_error(ctx), "never returned"));
+    }
+    amp_params_destroy(p);
+    amp_ctx_destroy(ctx);
+    CHECK(l->live <= lost);
+    if (HAVE_ATOMICS) CHECK_EQ(l->warned, 1);
+    for (i = 0; i < LEFT_BLOCKS; i++)
+        free(l->blocks[i]);
+}
+static amp_params *left_set(t_run *t, amp_ctx *ctx) {
+    amp_param_desc e = AMP_ZERO;
+    amp_params *p = NULL;
+    e.count = 10;
+    CHECK_EQ(amp_params_create(&p, ctx, NULL), AMP_OK);
+    CHECK_EQ(amp_params_add(p, &e), AMP_OK);
+    return p;
+}
+/* Each allocation of a commit in turn, until it succeeds. */
+static void left_by_allocator(t_run *t) {
+    left *l = (left *)t_host(t, sizeof *l);
+    volatile int at = 0, done = 0;
+    while (!done) {
+        amp_ctx *volatile ctx = left_new(t, l);
+        amp_params *volatile p = left_set(t, ctx);
+        amp_scaler *s = NULL;
+        at = at + 1;
+        t_note(t, "allocation %d", at);
+        CHECK_EQ(amp_scaler_create(&s, ctx, NULL), AMP_OK); /* for amp_ctx_destroy to find */
+        if (setjmp(l->to) == 0) {
+            l->alloc_in = at;
+            CHECK_EQ(amp_params_commit(p), AMP_OK);
+            l->alloc_in = 0;
+            done = 1;
+            if (setjmp(l->to) == 0) {
+                l->log = 1;
+                (void)amp_free(ctx, l); /* refused; and the set is committed: for amp_ctx_destroy, too */
+                CHECK(0);
+            }
+            left_end(t, l, ctx, NULL, 0);
+        } else {
+            left_end(t, l, ctx, p, 1);
+        }
+    }
+    CHECK(at > 2);
+}
+/* The logger leaves amp_ctx_destroy itself: a second call goes on. */
+static void left_by_logger(t_run *t) {
+    left *l = (left *)t_host(t, sizeof *l);
+    amp_ctx *volatile ctx = left_new(t, l);
+    amp_params *p = left_set(t, ctx);
+    void *block = NULL;
+    size_t i;
+    CHECK_EQ(amp_params_commit(p), AMP_OK);
+    for (i = 0; i < 3; i++)
+        CHECK_EQ(amp_alloc(ctx, &block, 100, "three"), AMP_OK);
+    if (setjmp(l->to) == 0) {
+        l->log = 1;
+        amp_ctx_destroy(ctx);
+        CHECK(0);
+    }
+    amp_ctx_destroy(ctx);
+    CHECK_EQ(l->live, 0);
+}
+
+/* ---- errno ---- */
+
+static void errno_is_the_callers(t_run *t) {
+    left *l = (left *)t_host(t, sizeof *l);
+    amp_ctx *own;
+    amp_state_desc d;
+    bench b;
+    bench_new(t, &b);
+    d = state_of(&b);
+    errno = 77;
+    CHECK_OK(amp_state_save(t->ctx, t_file("errno"), &d)); /* asks the system for much that is not there */
+    CHECK_EQ(errno, 77);
+    CHECK_OK(amp_state_load(t->ctx, t_file("errno"), &d));
+    CHECK_EQ(errno, 77);
+    own = left_new(t, l);
+    CHECK_EQ(errno, 77);
+    amp_ctx_destroy(own);
+    CHECK_EQ(errno, 77);
+    (void)remove(t_file("errno"));
+    bench_free(&b);
+}
+
 /* ---- two threads ---- */
 
 #if HAVE_THREADS
@@ -350,8 +515,49 @@ static void a_second_thread(t_run *t) {
     CHECK_EQ(m.logged, 1);
     amp_ctx_destroy(m.ctx);
 }
+
+/* A thread that is cancelled inside a verb ends after it. */
+typedef struct cancelled {
+    amp_ctx *ctx;
+    amp_status got;
+    int returned, later;
+} cancelled;
+static void *cancelled_alloc(size_t bytes, void *user) {
+    if (((cancelled *)user)->ctx) pthread_testcancel();
+    return malloc(bytes);
+}
+static void *cancelled_thread(void *user) {
+    cancelled *c = (cancelled *)user;
+    void *p = NULL;
+    (void)pthread_cancel(pthread_self());
+    c->got = amp_alloc(c->ctx, &p, 100, NULL);
+    c->returned = 1;
+    pthread_testcancel();
+    c->later = 1;
+    return NULL;
+}
+static void cancelled_after_it(t_run *t) {
+    amp_allocator allocator = AMP_ZERO;
+    cancelled c = AMP_ZERO;
+    amp_ctx *ctx = NULL;
+    pthread_t thread;
+    void *result = NULL;
+    allocator.alloc_fn = cancelled_alloc;
+    allocator.free_fn = meeting_free;
+    allocator.user = &c;
+    if (!CHECK_EQ(t_create(t->place, &ctx, &allocator, NULL), AMP_OK)) return;
+    c.ctx = ctx;
+    c.got = AMP_ERR_DEAD;
+    if (!CHECK(pthread_create(&thread, NULL, cancelled_thread, &c) == 0)) return;
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+    CHECK(c.returned && !c.later);
+    CHECK_EQ(c.got, AMP_OK);
+    CHECK_EQ(amp_sync(ctx), AMP_OK);
+    amp_ctx_destroy(ctx); /* with the block */
+}
 #else
 static void a_second_thread(t_run *t) { t_skip(t, "no threads here"); }
+static void cancelled_after_it(t_run *t) { t_skip(t, "no threads here"); }
 #endif
 
 /* ---- casts around the caches: each thread orders what it wrote before anyone is told that it is done ---- */
@@ -394,5 +600,7 @@ static void streams_are_ordered(t_run *t) {
 }
 
 const t_test t_suite_threads[] = {{"threads.every_verb_is_refused", every_verb_is_refused, T_ALL},
-    {"threads.hooks_may_call", hooks_may_call, T_ALL}, {"threads.a_second_thread", a_second_thread, T_CPU},
+    {"threads.hooks_may_call", hooks_may_call, T_ALL}, {"threads.left_by_allocator", left_by_allocator, T_ALL},
+    {"threads.left_by_logger", left_by_logger, T_ALL}, {"threads.errno_is_the_callers", errno_is_the_callers, T_ALL},
+    {"threads.a_second_thread", a_second_thread, T_CPU}, {"threads.cancelled_after_it", cancelled_after_it, T_CPU},
     {"threads.streams_are_ordered", streams_are_ordered, T_HOST}, {NULL, NULL, 0}};

@@ -5,6 +5,7 @@ structs, enums and function pointers, and extern functions, which are read here.
 and libamp.so, so that no copy of it can be older than the header. --sizes: a C program that prints the size of each struct and the offset of
 each field; tests/python_amp.py compares them.
 """
+import ctypes as C
 import os
 import re
 import subprocess
@@ -21,15 +22,18 @@ BASE.update({f"{u}int{n}_t": f"C.c_{u}int{n}" for u in ("u", "") for n in (8, 16
 def preprocessed(cc):
     top = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
     text = '#include "amp.h"\n'
-    lines = subprocess.run([cc, "-std=c99", "-E", "-I", top, "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
-    kept, inside = [], False
+    lines = subprocess.run([cc, "-std=c99", "-E", "-dD", "-I", top, "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
+    kept, macros, inside = [], {}, False
     for line in lines.split("\n"):  # only what stands in amp.h: its line markers name it
         marker = re.match(r'# \d+ "(.*?)"', line)
+        macro = re.match(r"#define (AMP_[A-Z0-9_]+) +(.+)$", line)
         if marker:
             inside = os.path.basename(marker.group(1)) == "amp.h"
+        elif inside and macro:
+            macros[macro.group(1)] = macro.group(2)
         elif inside and not line.startswith("#"):
             kept.append(line)
-    return re.sub(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)", "", " ".join(kept))
+    return re.sub(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)", "", " ".join(kept)), macros
 
 
 def items(text):
@@ -49,14 +53,19 @@ def items(text):
 
 
 class Header:
-    def __init__(self, text):
+    def __init__(self, text, macros):
         self.known, self.out, self.constants, self.structs, self.functions = dict(BASE), [], {}, {}, {}
         for item in items(text):
             self.item(re.sub(r"\s+", " ", item))
+        for name, value in macros.items():  # those that are integers
+            try:
+                self.constants[name] = self.value(value.replace("(size_t)-1", str(C.c_size_t(-1).value)).replace("(size_t)", ""))
+            except (NameError, SyntaxError, TypeError, ValueError):
+                pass
 
     def item(self, s):
         enum = re.match(r"typedef enum (\w*) ?\{(.*)\} ?(\w+)$", s) or re.match(r"enum ?(\w*) ?\{(.*)\}( ?)$", s)
-        struct = re.match(r"typedef struct (\w+) ?\{(.*)\} ?(\w+)$", s)
+        struct = re.match(r"typedef struct (\w+) ?\{(.*)\} ?(\w+)$", s) or re.match(r"struct (\w+) ?\{(.*)\}( ?)$", s)
         opaque = re.match(r"typedef struct (\w+) (\w+)$", s)
         pointer = re.match(r"typedef (.*?)\( ?\* ?(\w+) ?\) ?\((.*)\)$", s)
         alias = re.match(r"typedef (\w[\w ]*?) (\w+)$", s)
@@ -66,7 +75,7 @@ class Header:
             if enum.group(3).strip():
                 self.known[enum.group(3)] = "C.c_int"
         elif struct:
-            self.struct(struct.group(3), struct.group(2))
+            self.struct(struct.group(1), struct.group(2))
         elif opaque:
             self.out.append(f"class {opaque.group(2)}(C.Structure):\n    pass\n")
             self.known[opaque.group(2)] = opaque.group(2)
@@ -136,7 +145,7 @@ class Header:
         return m.group(1), m.group(2), lengths
 
     def struct(self, name, body):
-        fields = []
+        fields, declared = [], name in self.known
         self.known[name] = name  # a field may point to its own kind
         for part in (p.strip() for p in body.split(";")):
             if not part:
@@ -157,7 +166,7 @@ class Header:
                     kind = f"({kind} * ({self.length(length)}))"
                 fields.append((field, kind))
         lines = "".join(f"    ({f!r}, {k}),\n" for f, k in fields)
-        self.out.append(f"class {name}(C.Structure):\n    pass\n\n\n{name}._fields_ = [\n{lines}]\n")
+        self.out.append(("" if declared else f"class {name}(C.Structure):\n    pass\n\n\n") + f"{name}._fields_ = [\n{lines}]\n")
         self.structs[name] = [f for f, _ in fields]
 
     def function(self, name, result, arguments):
@@ -173,7 +182,7 @@ class Header:
 
 def main():
     words = [w for w in sys.argv[1:] if w != "--sizes"]
-    header = Header(preprocessed(words[0] if words else os.environ.get("CC", "cc")))
+    header = Header(*preprocessed(words[0] if words else os.environ.get("CC", "cc")))
     if len(header.functions) < 60 or "amp_step_desc" not in header.structs:
         raise SystemExit("python_bindings: amp.h was not understood")
     if "--sizes" in sys.argv:
@@ -184,7 +193,7 @@ def main():
                 print(f'    printf(" {f}=%zu", offsetof({name}, {f}));')
             print('    printf("\\n");')
         for name, value in header.constants.items():
-            print(f'    printf("{name} {value} %s\\n", (long long){name} == {value} ? "" : "is another number");')
+            print(f'    printf("{name} {value} %s\\n", (unsigned long long){name} == {value}{"ull" * (value >= 0)} ? "" : "is another number");')
         print("    return 0;\n}")
         return
     print('"""Made from amp.h by tools/python_bindings.py; do not edit."""\nimport ctypes as C\n')

@@ -14,6 +14,8 @@
 
 Every function of amp.h is amp.lib.amp_NAME, with its types; every struct and constant of it is in amp.c. A failing call raises amp.Error with
 amp's own sentence. numpy has no bfloat16 and no FP8: those arrays are uint16 and uint8 with dtype=amp.BF16, ... given. One thread per Context.
+Objects keep their Context alive, and Context.close() closes what was made on it. close() raises BufferError while arrays of amp's are in use.
+Objects cannot be copied or pickled.
 """
 import ctypes as C
 import os
@@ -31,8 +33,9 @@ for _name, (_result, _arguments) in c.FUNCTIONS.items():
 VERSION = lib.amp_version()
 
 F32, F16, BF16, F8E4M3, F8E5M2 = c.AMP_F32, c.AMP_F16, c.AMP_BF16, c.AMP_F8E4M3, c.AMP_F8E5M2
+F64 = c.AMP_F64  # for cast and all_finite alone
 ADAMW, ADAM, SGD, LION = c.AMP_ADAMW, c.AMP_ADAM, c.AMP_SGD, c.AMP_LION
-_NUMPY = {F32: np.float32, F16: np.float16, BF16: np.uint16, F8E4M3: np.uint8, F8E5M2: np.uint8}
+_NUMPY = {F64: np.float64, F32: np.float32, F16: np.float16, BF16: np.uint16, F8E4M3: np.uint8, F8E5M2: np.uint8}
 
 
 class Error(RuntimeError):
@@ -48,7 +51,7 @@ def array(a, dtype=None, writable=False):
     if not isinstance(a, np.ndarray) or not a.flags.c_contiguous or (writable and not a.flags.writeable):
         raise TypeError("amp: a contiguous numpy array is needed" + (", writable" if writable else ""))
     if dtype is None:
-        dtype = {"float32": F32, "float16": F16}.get(a.dtype.name)
+        dtype = {"float64": F64, "float32": F32, "float16": F16}.get(a.dtype.name)
         if dtype is None:
             raise TypeError(f"amp: {a.dtype} needs dtype=amp.BF16, amp.F8E4M3 or amp.F8E5M2, or is not one of amp's")
     if np.dtype(_NUMPY[dtype]) != a.dtype:
@@ -59,11 +62,22 @@ def array(a, dtype=None, writable=False):
 
 
 def _view(a, shape, owner):
-    """A numpy array over memory of amp's; it keeps its owner alive."""
+    """A numpy array over memory of amp's; it keeps its owner alive, and the owner is not closed before it is gone."""
     size = np.dtype(_NUMPY[a.dtype]).itemsize * a.count
     buffer = (C.c_char * size).from_address(a.data)
-    buffer.owner = owner
+    buffer.use = _Use(owner)
     return np.frombuffer(buffer, dtype=_NUMPY[a.dtype]).reshape(shape)
+
+
+class _Use:
+    """Of an object, by a view of its memory."""
+
+    def __init__(self, owner):
+        self.owner = owner
+        owner._made.uses += 1
+
+    def __del__(self):
+        self.owner._made.uses -= 1
 
 
 class Histogram:
@@ -83,20 +97,52 @@ class Histogram:
         return lib.amp_histogram_suggest_scale(C.byref(self.raw))
 
 
-class _Object:
-    """A handle that is destroyed once, before the context that it was made on."""
+class _Made:
+    """What the library made: destroyed once, after what was made on it, in whatever order Python ends its objects."""
 
-    def __init__(self, handle, destroy):
-        self.handle, self._destroy = handle, destroy
+    def __init__(self, handle, destroy, on=None):
+        self.handle, self.destroy, self.on = handle, destroy, on
+        self.children, self.uses = set(), 0
+        if on:
+            on.children.add(self)
+
+    def used(self):
+        return self.uses or any(child.used() for child in self.children)
+
+    def end(self):
+        handle, self.handle = self.handle, None
+        if not handle:
+            return
+        while self.children:
+            self.children.pop().end()
+        if self.on:
+            self.on.children.discard(self)
+        self.destroy(handle)
+
+
+class _Object:
+    _made = None
+
+    @property
+    def handle(self):
+        if not self._made or not self._made.handle:
+            raise ValueError(f"amp: this {type(self).__name__} is closed")
+        return self._made.handle
 
     def close(self):
-        if self.handle:
-            self._destroy(self.handle)
-            self.handle = None
+        """Gives back what it holds; a second time it does nothing."""
+        if not self._made:
+            return
+        if self._made.used():
+            raise BufferError(f"amp: this {type(self).__name__} has arrays that are in use: delete them, or copy them, first")
+        self._made.end()
 
     def __del__(self):
-        if getattr(self, "handle", None):
-            self.close()
+        if self._made:
+            self._made.end()
+
+    def __reduce_ex__(self, protocol):  # of copy.copy, copy.deepcopy and pickle
+        raise TypeError(f"amp: a {type(self).__name__} cannot be copied or pickled")
 
 
 class Context(_Object):
@@ -108,7 +154,7 @@ class Context(_Object):
         status = lib.amp_cpu_create_checked(C.byref(handle), VERSION, C.sizeof(desc), C.byref(desc))
         if status:
             raise Error(status, lib.amp_strerror(status).decode())
-        super().__init__(handle, lib.amp_ctx_destroy)
+        self._made = _Made(handle, lib.amp_ctx_destroy)
 
     def check(self, status):
         if status:
@@ -153,8 +199,7 @@ class Scaler(_Object):
         desc, handle = c.amp_scaler_desc(), C.POINTER(c.amp_scaler)()
         _fill(desc, fields)
         ctx.check(lib.amp_scaler_create_checked(C.byref(handle), ctx.handle, VERSION, C.sizeof(desc), C.byref(desc)))
-        super().__init__(handle, lib.amp_scaler_destroy)
-        self.ctx = ctx
+        self.ctx, self._made = ctx, _Made(handle, lib.amp_scaler_destroy, ctx._made)
 
     @property
     def info(self):
@@ -186,6 +231,7 @@ def _fill(desc, fields):
 
 class Params(_Object):
     """A parameter set from {"name": array of float32}: copied in; .master, .model and .grad are views of amp's arrays.
+    keep_f32 and no_decay: names of parameters, or one name.
 
     Fields of amp_params_desc by name: Params(ctx, weights, model=amp.BF16, grad=amp.F32)."""
 
@@ -193,8 +239,9 @@ class Params(_Object):
         desc, handle = c.amp_params_desc(), C.POINTER(c.amp_params)()
         _fill(desc, fields)
         ctx.check(lib.amp_params_create_checked(C.byref(handle), ctx.handle, VERSION, C.sizeof(desc), C.byref(desc)))
-        super().__init__(handle, lib.amp_params_destroy)
-        self.ctx, self.names, self.shapes = ctx, list(weights), {}
+        self.ctx, self._made = ctx, _Made(handle, lib.amp_params_destroy, ctx._made)
+        self.names, self.shapes = list(weights), {}
+        keep_f32, no_decay = self._named(keep_f32), self._named(no_decay)
         for name, values in weights.items():
             values = np.ascontiguousarray(values, np.float32)
             one = c.amp_param_desc()
@@ -204,9 +251,13 @@ class Params(_Object):
             self.shapes[name] = values.shape
         ctx.check(lib.amp_params_commit(handle))
 
+    def _named(self, names):
+        names = {names} if isinstance(names, str) else set(names)
+        if names - set(self.names):
+            raise ValueError(f"amp: no parameter is called {sorted(names - set(self.names))[0]!r}")
+        return names
+
     def _part(self, name, part):
-        if not self.handle:
-            raise ValueError("amp: these parameters are closed")
         a = getattr(lib.amp_param_get(self.handle, self.names.index(name)), part)
         return _view(a, self.shapes[name], self) if a.data else None
 

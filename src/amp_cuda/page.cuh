@@ -69,13 +69,16 @@
               after it. Do not destroy a context whose stream is being captured. The legacy stream cannot be captured,
               and what is queued on it breaks captures of streams that wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
-              call selects its device and then restores the thread's own.
+              call selects its device and then restores the thread's own, if CUDA is in use there: else that would take
+              up to 500 MB of it, and the thread keeps the context's device. The driver API: current is then the primary
+              context of the thread's device, also where a context of another kind was; make that one current again.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
               runtime is not taken for ours and stays there. Nothing prints, exits or throws.
    MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 5 KiB, as
-              much page-locked host memory, the cuBLASLt handle. All device memory comes from the context's allocator.
+              much page-locked host memory, the cuBLASLt handle, 500 bytes of host memory for each of desc.plans. All
+              device memory comes from the context's allocator.
    NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every
               GPU; products of BF16 use cuBLASLt from sm_80.
    TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
@@ -134,6 +137,7 @@ typedef struct amp_cuda_desc {
     /* Its size; with workspace NULL: how much to allocate, 0 => 32 MiB on sm_90 and later, else 4 MiB. A bias that
        cuBLASLt wants in a different dtype takes 256 KiB: of yours if it is over 1 MiB, of ours in addition. */
     size_t workspace_bytes;
+    uint32_t plans, _pad;    /* products whose algorithm is remembered, the least recently used one leaves; 0 => 512 */
     amp_allocator allocator; /* of device memory; {0} => cudaMalloc / cudaFree. Not together with AMP_CUDA_POOL */
     amp_allocator host;      /* of host objects; {0} => malloc / free */
     amp_logger logger;       /* {0} => silent */
@@ -142,8 +146,10 @@ typedef struct amp_cuda_desc {
 
 /* amp_status amp_cuda_create(amp_ctx **out, const amp_cuda_desc *desc) A context on one stream of one GPU. desc NULL =>
    all defaults. Everything lent must outlive the context. Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, NO_CUDA (no
-   device, no driver, or the stub), CUDA, DEAD, CAPTURE (the stream is being captured); then *out is NULL, nothing stays
-   allocated, and the logger has the sentence (not of UNINIT and VERSION). Class: setup. Threads: safe. */
+   device, no driver, or a stub), CUDA (also: a driver that is too old or does not match, a GPU in exclusive use, MPS
+   down, ...: nobody should train on the CPU instead without being told), DEAD, CAPTURE (the stream is being captured);
+   then *out is NULL, nothing stays allocated, and the logger has the sentence with CUDA's own words (not of UNINIT and
+   VERSION). After a failed start CUDA's cudaGetLastError says it for ever. Class: setup. Threads: safe. */
 #define amp_cuda_create(out, ...) amp_cuda_create_checked((out), AMP_VERSION, sizeof(amp_cuda_desc), __VA_ARGS__)
 AMP_CUDA_API amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc);
 
@@ -162,12 +168,16 @@ typedef struct amp_cuda_error {
 /* The last CUDA call of this context that failed. INVALID_ARG if it is not a CUDA context. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out);
 
-/* The algorithms found for products so far (by the heuristic, or by amp_gemm_tune), to a file and back: at most the
-   last 64. Load refuses a file made for a different cuBLASLt, kind of device or workspace size, and a damaged one, with
-   FORMAT and a sentence, and then changes nothing; each algorithm is checked by cuBLASLt before its first use. IO: the
-   file. Save replaces a file as amp_state_save does (>>state). Class: host. */
+/* The algorithms found for products so far (by the heuristic, or by amp_gemm_tune), to a file and back. Load refuses a
+   file made for a different cuBLASLt, kind of device or workspace size, and a damaged one, with FORMAT and a sentence,
+   and then changes nothing; each algorithm is checked by cuBLASLt before its first use. IO: the file. Save replaces a
+   file as amp_state_save does (>>state). Both take host memory while they run. Class: host. */
 AMP_CUDA_API amp_status amp_cuda_plans_save(amp_ctx *ctx, const char *path);
 AMP_CUDA_API amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path);
+/* searches: how often an algorithm was looked for; once a model has made its first step, this should stay as it is (a
+   WARNING says if it does not). room: desc.plans. INVALID_ARG if it is not a CUDA context. Class: host. */
+typedef struct amp_cuda_plans { uint64_t searches, room; } amp_cuda_plans;
+AMP_CUDA_API amp_status amp_cuda_plans_get(const amp_ctx *ctx, amp_cuda_plans *out);
 
 #ifdef __cplusplus
 } /* extern "C" */

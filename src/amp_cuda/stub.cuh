@@ -30,6 +30,12 @@ amp_status amp_cuda_plans_load(amp_ctx *ctx, const char *path) {
     (void)path;
     return AMP_ERR_NO_CUDA;
 }
+amp_status amp_cuda_plans_get(const amp_ctx *ctx, amp_cuda_plans *out) {
+    const amp_cuda_plans none = {0, 0};
+    (void)ctx;
+    if (out) *out = none;
+    return AMP_ERR_INVALID_ARG;
+}
 amp_status amp_cuda_last_error(const amp_ctx *ctx, amp_cuda_error *out) {
     const amp_cuda_error none = {0, AMP_CUDA_NO_LIBRARY, ""};
     (void)ctx;
@@ -57,6 +63,7 @@ extern "C++" { /* wherever this file is included */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK

@@ -18,6 +18,12 @@ extern "C" {
     X(cudaErrorMemoryAllocation, "out of memory") \
     X(cudaErrorInitializationError, "initialization error") \
     X(cudaErrorInvalidConfiguration, "invalid configuration argument") \
+    X(cudaErrorStubLibrary, "CUDA driver is a stub library") \
+    X(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable") \
+    X(cudaErrorSoftwareValidityNotEstablished, "integrity checks failed") \
+    X(cudaErrorSystemDriverMismatch, "system has unsupported display driver / cuda driver combination") \
+    X(cudaErrorCompatNotSupportedOnDevice, "forward compatibility was attempted on non supported HW") \
+    X(cudaErrorMpsConnectionFailed, "MPS client failed to connect to the MPS control daemon or the MPS server") \
     X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version") \
     X(cudaErrorInvalidDeviceFunction, "invalid device function") \
     X(cudaErrorNoDevice, "no CUDA-capable device is detected") \
@@ -63,8 +69,9 @@ const char *cudaGetErrorString(cudaError_t e) {
 }
 cudaError_t cudaPeekAtLastError(void) {
     Locked l;
-    int dead = g_device[t_device].error;
+    int dead = g_device[t_device].noticed ? g_device[t_device].error : 0;
     launch_results_seen();
+    if (g_start_error) return cudaError_t(g_start_error); /* also as the first call of all, and for ever */
     return cudaError_t(dead ? dead : t_last_error);
 }
 cudaError_t cudaGetLastError(void) {
@@ -91,13 +98,38 @@ cudaError_t cudaSetDevice(int d) {
     if (call.error && !call.dead) return done(call.error); /* leaving a dead device is allowed */
     DEVICE_OR_FAIL(d);
     t_device = d;
+    g_device[d].in_use = true;
     return done(g_device[d].error);
 }
 cudaError_t cudaDriverGetVersion(int *v) {
-    ENTER("cudaDriverGetVersion", kNoGroup, cudaErrorInvalidValue);
-    *v = CUDART_VERSION;
+    ENTER("cudaDriverGetVersion", kNoGroup, kNeverFails);
+    *v = g_driver;
     return cudaSuccess;
 }
+static int primary_state(int device, unsigned *flags, int *active) { /* cuDevicePrimaryCtxGetState */
+    Locked l;
+    *flags = 0;
+    *active = g_device[device].in_use;
+    return 0;
+}
+static cudaError_t entry_point(const char *symbol, void **out, cudaDriverEntryPointQueryResult *how) {
+    bool known = !strcmp(symbol, "cuDevicePrimaryCtxGetState");
+    *out = known ? reinterpret_cast<void *>(&primary_state) : nullptr;
+    if (how) *how = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPoint(
+    const char *symbol, void **out, unsigned long long, cudaDriverEntryPointQueryResult *how) {
+    ENTER("cudaGetDriverEntryPoint", kNoGroup, cudaErrorInvalidValue);
+    return entry_point(symbol, out, how);
+}
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(
+    const char *symbol, void **out, unsigned, unsigned long long, cudaDriverEntryPointQueryResult *how) {
+    ENTER("cudaGetDriverEntryPointByVersion", kNoGroup, cudaErrorInvalidValue);
+    return entry_point(symbol, out, how);
+}
+#endif
 cudaError_t cudaRuntimeGetVersion(int *v) {
     ENTER("cudaRuntimeGetVersion", kNoGroup, cudaErrorInvalidValue);
     *v = CUDART_VERSION;

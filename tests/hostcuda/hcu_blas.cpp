@@ -569,6 +569,8 @@ cublasStatus_t give_handle(Handle *h, const char *kind) {
 
 extern "C" {
 
+static int g_dead_search;
+void hcu_dead_search(int status) { g_dead_search = status; }
 unsigned hcu_reductions(void) { return g_reductions; }
 
 void hcu_gemm_order(int how, unsigned seed) {
@@ -771,7 +773,7 @@ cublasStatus_t cublasLtMatmulPreferenceGetAttribute(
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(
     const cublasLtMatmulAlgo_t *g, cublasLtMatmulAlgoConfigAttributes_t a, void *v, size_t n, size_t *written) {
     ENTER("cublasLtMatmulAlgoConfigGetAttribute", kNoGroup, CUBLAS_STATUS_INVALID_VALUE);
-    return get_field(open<const Algo>(g, kAlgo), field(kAlgoFields, a), v, n, written);
+    return get_field(g, field(kAlgoFields, a), v, n, written); /* of anything, as the library does */
 }
 
 /* ---- algorithms and products ---- */
@@ -779,8 +781,10 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t o, cublasLtMatmulPreference_t pref,
     int wanted, cublasLtMatmulHeuristicResult_t *results, int *found) {
-    *found = 0;
-    ENTER("cublasLtMatmulAlgoGetHeuristic", HCU_HEURISTIC, CUBLAS_STATUS_NOT_SUPPORTED);
+    Call call("cublasLtMatmulAlgoGetHeuristic", HCU_HEURISTIC, CUBLAS_STATUS_NOT_SUPPORTED);
+    if (call.dead && g_dead_search) return cublasStatus_t(g_dead_search);
+    if (call.error)
+        return call.dead ? CUBLAS_STATUS_EXECUTION_FAILED : cublasStatus_t(call.error); /* leaves *found as it was */
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     const Desc *d = open<Desc>(desc, kDesc);
     const Pref *p = open<Pref>(pref, kPref);
@@ -790,6 +794,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
     cublasStatus_t status;
     int n = search(*d, l, *p, device_arch(handle(h)->device), algos, &status);
     if (status) return status;
+    *found = 0;
     for (int i = 0; i < std::min(n, wanted); i++) {
         memset(&results[i], 0, sizeof results[i]);
         memcpy(&results[i].algo, &algos[i], sizeof algos[i]);

@@ -32,8 +32,26 @@ void hcu_unload(int in_capture) {
     Locked l;
     for (auto *e : g_kernels.entries)
         e->value.loaded = 0;
+    for (int d = 0; d < kMaxDevices; d++)
+        g_device[d].in_use = false;
     g_loads_in_capture = in_capture != 0;
     g_loads = 0;
+}
+void hcu_kill(int device, int error) {
+    Locked l;
+    g_device[device].error = error;
+}
+void hcu_fail_start(int error, int driver) {
+    Locked l;
+    g_start_error = error;
+    g_driver = error ? driver : CUDART_VERSION;
+}
+unsigned hcu_devices_in_use(void) {
+    Locked l;
+    unsigned bits = 0;
+    for (int d = 0; d < g_device_count; d++)
+        bits |= g_device[d].in_use ? 1u << d : 0u;
+    return bits;
 }
 long hcu_loads(void) { return g_loads; }
 size_t hcu_largest_grid(void) { return g_largest_grid; }
@@ -142,6 +160,7 @@ void hcu_reset(void) {
         if (g_device[d].error) {
             sync_streams(d, true); /* what was pending on a dead device never runs */
             g_device[d].error = 0;
+            g_device[d].noticed = false;
         }
     while (!g_captures.empty())
         abandon_capture(g_captures.back());

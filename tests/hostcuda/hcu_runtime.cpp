@@ -37,6 +37,7 @@ Map<const char *, long> &g_api_calls = *new Map<const char *, long>;
 long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
 int g_occupancy; /* 0: by threads */
 long g_loads;
+int g_start_error, g_driver = CUDART_VERSION;
 bool g_loads_in_capture = true;
 size_t g_largest_grid;
 long g_fail_call_in, g_fail_exec_in;
@@ -152,6 +153,7 @@ Locked::Locked() {
 
 cudaError_t done(int error) { /* every call returns through here: it sets the thread's last error */
     if (error) t_last_error = error;
+    if (error && error == g_device[t_device].error) g_device[t_device].noticed = true;
     return cudaError_t(error);
 }
 CUstream_st *resolve(cudaStream_t s) {
@@ -190,6 +192,7 @@ static bool starts(int device, int group) {
         g_injected++;
         g_last_injected = "stream work";
         g_device[device].error = g_fail_exec_error;
+        g_device[device].noticed = true;
     }
     if (g_device[device].error) return false;
     g_executed[group]++;
@@ -472,6 +475,7 @@ static cudaError_t enqueue_launch(cudaStream_t s, std::function<void()> run) {
 }
 cudaError_t load(const void *f, int device) {
     unsigned &loaded = g_kernels[f].loaded, bit = 1u << device;
+    g_device[device].in_use = true;
     if (loaded & bit) return cudaSuccess;
     if (cudaError_t e = g_loads_in_capture ? cudaSuccess : forbidden_in_capture()) return e;
     loaded |= bit;
@@ -601,7 +605,12 @@ Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
     if (in_kernel() && !allowed_in_kernel(api)) check_in_kernel(api);
     g_api_calls[api]++;
     if (group >= 0) g_group_calls[group]++;
+    if (group >= 0) g_device[t_device].in_use = true;
     if (natural >= 0) {
+        if (g_start_error) {
+            error = strncmp(api, "cublas", 6) ? g_start_error : 1; /* CUBLAS_STATUS_NOT_INITIALIZED */
+            return;
+        }
         if (g_device[t_device].error) {
             error = g_device[t_device].error;
             dead = true;

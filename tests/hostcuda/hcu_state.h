@@ -60,6 +60,8 @@ namespace hcu {
 
 struct Device {
     int arch = 90, error = 0, sms = 132;
+    bool noticed = false; /* the CUDA runtime has seen the error; a library with a runtime of its own may be first */
+    bool in_use = false;  /* it has a primary context */
     CUstream_st legacy, per_thread;
 };
 struct Object {
@@ -92,6 +94,7 @@ extern Map<const char *, long> &g_api_calls;
 extern long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
 extern int g_occupancy; /* 0: by threads */
 extern long g_loads;
+extern int g_start_error, g_driver; /* of every call: the driver cannot be started; its version */
 extern bool g_loads_in_capture;
 extern size_t g_largest_grid;
 extern long g_fail_call_in, g_fail_exec_in;

@@ -35,9 +35,15 @@ void hcu_set_devices(int count);                     /* 0..8, default 2; call it
 void hcu_set_arch(int device, int major, int minor); /* default 9.0; older ones refuse bf16 and fp8 products     */
 void hcu_set_sms(int device, int count);             /* default 132                                              */
 void hcu_set_occupancy(int blocks);                  /* that an SM holds of any kernel; 0 (default): by threads  */
-void hcu_unload(int in_capture);                     /* no kernel is loaded any more; may one be while a stream is
+void hcu_unload(int in_capture);            /* no kernel is loaded and no device in use; may one be while a stream is
                                                         captured? 1 (default), 0: drivers before 12.3           */
-long hcu_loads(void);                                /* kernels loaded since, each at its first use on a device  */
+unsigned hcu_devices_in_use(void);          /* a bit for each that has a primary context                */
+void hcu_kill(int device, int error);       /* a fault that the runtime has not noticed yet             */
+void hcu_dead_search(int status);           /* what a search for algorithms says on a dead device, if not
+                                                        that it failed; 0: that                                  */
+void hcu_fail_start(int error, int driver); /* the driver cannot be started: every call fails, for ever;
+                                                        its version, 0: there is none. error 0: it can again     */
+long hcu_loads(void);                       /* kernels loaded since, each at its first use on a device  */
 void hcu_set_memory_limit(int device, size_t bytes); /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
 size_t hcu_device_bytes(int device);                 /* live bytes                                               */
 

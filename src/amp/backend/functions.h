@@ -95,7 +95,11 @@ AMP_INLINE float amp_relu(float x) { return ampi_scalar_relu(x); }
    rule. */
 #define AMPI_ACT_LIST(X) \
     X(AMP_GELU, gelu, 1) \
-    X(AMP_RELU, relu, 0)
+    X(AMP_RELU, relu, 0) \
+    X(AMP_GELU_ERF, gelu_erf, 1) \
+    X(AMP_SILU, silu, 1) \
+    X(AMP_TANH, tanh, 0) \
+    X(AMP_SIGMOID, sigmoid, 0)
 AMP_INLINE float ampi_act(amp_act act, float x) {
 #define AMP_X(name, rule, aux) \
     if (act == name) return ampi_scalar_##rule(x);

@@ -64,6 +64,7 @@ typedef struct amp_backend {
     amp_status (*gemm_explain)(amp_ctx *, char *text, size_t bytes, const amp_gemm_job *);
     amp_status (*gemm_tune)(amp_ctx *, const amp_gemm_job *); /* NULL: there is nothing to choose */
     amp_status (*bias_grad)(amp_ctx *, const amp_bias_grad_job *);
+    amp_status (*activation)(amp_ctx *, const amp_activation_job *);
     amp_status (*xent)(amp_ctx *, const amp_xent_job *);
     /* policy */
     uint64_t (*capture_id)(amp_ctx *); /* of the capture in progress, 0: none. NULL: always 0 */
@@ -75,7 +76,7 @@ typedef struct amp_backend {
 #define AMPI_ENTRIES(X) \
     X(destroy) X(alloc) X(release) X(copy) X(zero) X(sync) X(cast) X(finite) X(histogram) X(sum_gradients) \
     X(conclude) X(inspect) X(update) X(apply) X(add) \
-    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(xent) X(dropout) X(quantize)
+    X(clip) X(next_scale) X(gemm) X(gemm_explain) X(bias_grad) X(activation) X(xent) X(dropout) X(quantize)
 /* clang-format on */
 
 /* Makes a context of a backend. `self` is the backend's own state, given back by amp_ctx_self; destroy frees it. If

@@ -107,19 +107,30 @@ static size_t ampi_packed_rows(const ampi_kernels *kn, size_t rows) {
     return rows == full ? rows : full + kn->mr[ampi_tile_for(kn, rows - full)];
 }
 
+/* What is added to n elements of a row of D. */
+static const float *ampi_bias_of(
+    const ampi_kernels *kn, const amp_gemm_job *d, size_t row, size_t col, size_t n, float *buf) {
+    float same;
+    size_t i;
+    if (!d->bias_per_row) return ampi_floats(kn, d->bias, col, n, buf);
+    same = amp_load(d->bias.data, d->bias.dtype, row);
+    for (i = 0; i < n; i++)
+        buf[i] = same;
+    return buf;
+}
 /* n elements of a row of D from their sums: amp_epilogue_one, in vectors. First without bias. */
 static void ampi_epilogue_begin(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other) {
-    float alpha = amp_gemm_alpha(d);
+    float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
-    if (d->c.data) {
+    if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
+        (kn->axpy)(acc, c, n, beta);
     }
 }
 static void ampi_epilogue_bias(
-    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t col, size_t n, float *other) {
-    if (d->bias.data) (kn->axpy)(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
+    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
+    if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
 }
 static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
@@ -138,7 +149,7 @@ static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, flo
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     ampi_epilogue_begin(kn, d, acc, batch, row, col, n, other);
-    ampi_epilogue_bias(kn, d, acc, col, n, other);
+    ampi_epilogue_bias(kn, d, acc, row, col, n, other);
     ampi_epilogue_end(kn, d, acc, batch, row, col, n, other, amax);
 }
 
@@ -198,7 +209,8 @@ static void ampi_multiply_panels(
 /* ---- small products: nothing is packed but a B whose rows lie along k, and what is no float ---- */
 
 static int ampi_is_small(const ampi_kernels *kn, const amp_gemm_job *d, size_t rows, size_t cols) {
-    return kn->direct && d->k && d->k <= AMPI_KC && (rows + cols) * d->k <= AMPI_SMALL;
+    const int here = kn->direct && d->k && d->k <= AMPI_KC && !d->sum_batches;
+    return here && (rows + cols) * d->k <= AMPI_SMALL;
 }
 /* D is what the tiles compute, as floats. */
 static int ampi_is_plain(const amp_gemm_job *d) {
@@ -229,7 +241,7 @@ static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t 
         n = ampi_least(each, rows * cols - i);
         ampi_epilogue_begin(kn, d, w->c + i, batch, row, b->r0, n, w->row);
         for (k = 0; k < n; k += cols)
-            ampi_epilogue_bias(kn, d, w->c + i + k, b->r0, cols, w->row);
+            ampi_epilogue_bias(kn, d, w->c + i + k, row + k / cols, b->r0, cols, w->row);
         ampi_epilogue_end(kn, d, w->c + i, batch, row, b->r0, n, w->row, amax);
     }
 }
@@ -271,7 +283,8 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r, last = d->sum_batches ? d->batch - 1 : batch;
+    int first = 1;
     ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
@@ -283,14 +296,17 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
         return;
     }
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
-    for (k0 = 0; k0 < d->k; k0 += kc) {
-        kc = ampi_least(AMPI_KC, d->k - k0);
-        a.k0 = b.k0 = k0;
-        a.depth = b.depth = kc;
-        ampi_pack_rows(kn, w->a, &a, w->row);
-        ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
-        ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, k0 == 0);
-    }
+    for (; batch <= last; batch++, a.first += d->stride_a, b.first += d->stride_b)
+        for (k0 = 0; k0 < d->k; k0 += kc) {
+            kc = ampi_least(AMPI_KC, d->k - k0);
+            a.k0 = b.k0 = k0;
+            a.depth = b.depth = kc;
+            ampi_pack_rows(kn, w->a, &a, w->row);
+            ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
+            ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, first);
+            first = 0;
+        }
+    batch = d->sum_batches ? 0 : last;
     for (r = 0; r < a.rows; r++)
         ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, b.rows, w->row, &amax);
     ampi_join_amax(j, amax);
@@ -412,22 +428,22 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
     double multiplications = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch;
     j->blocks_m = (d->m - 1) / AMPI_MC + 1;
     j->blocks_n = (d->n - 1) / AMPI_NC + 1;
-    while (j->blocks_m * j->blocks_n * d->batch < threads && d->m / j->blocks_m >= 4 * mr)
+    while (j->blocks_m * j->blocks_n * amp_gemm_outputs(d) < threads && d->m / j->blocks_m >= 4 * mr)
         j->blocks_m++; /* work for every thread */
     j->rows = ampi_equal_parts(d->m, j->blocks_m, mr);
     j->cols = ampi_equal_parts(d->n, j->blocks_n, j->c->k->nr);
     /* 32 multiplications cost about one element elsewhere */
-    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * d->batch, multiplications / 32.0, ampi_gemm_task, j);
+    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * amp_gemm_outputs(d), multiplications / 32.0, ampi_gemm_task, j);
 }
 
 /* Small ones have the same chains, but for dots of whole vectors. */
 static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
-    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED)) return 0;
+    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED) || d->sum_batches) return 0;
     return (d->trans_b && d->k >= 4 * kn->lanes) || !ampi_is_small(kn, d, d->m, d->n);
 }
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
-    if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
+    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
     return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
@@ -459,8 +475,10 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
         ampi_gemm_packed(&j);
     if (!job->dbias.data) return AMP_OK;
     sums.dy = job->d;
-    sums.rows = job->m;
-    sums.cols = job->n;
+    sums.rows = job->bias_per_row ? job->n : job->m;
+    sums.cols = amp_gemm_biases(job);
+    sums.ld = job->bias_per_row ? 1 : job->n;
+    sums.step = job->bias_per_row ? job->n : 1;
     sums.dbias = job->dbias;
     return ampi_cpu_bias_grad(ctx, &sums);
 }
@@ -475,33 +493,50 @@ static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, 
     return AMP_OK;
 }
 
-/* ---- gradients before an activation, and column sums ---- */
+/* ---- activations and their gradients, and column sums ---- */
 
 typedef struct ampi_act_work {
     const ampi_kernels *k;
-    const amp_bias_grad_job *job;
+    const amp_activation_job *job;
 } ampi_act_work;
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_work *j = (const ampi_act_work *)arg;
-    const amp_bias_grad_job *d = j->job;
-    float dy[AMPI_BLOCK], saved[AMPI_BLOCK];
-    size_t i = task * AMP_CHUNK, end = ampi_least(d->rows * d->cols, i + AMP_CHUNK), n;
+    const amp_activation_job *d = j->job;
+    float x[AMPI_BLOCK], other[AMPI_BLOCK];
+    size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[d->dy.dtype](dy, ampi_at(d->dy, i), n);
-        (j->k->act_grad)(dy, ampi_floats(j->k, d->saved, i, n, saved), n, d->act);
-        j->k->narrow[d->dy.dtype](ampi_at(d->dy, i), dy, n);
+        j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
+        if (d->saved.data)
+            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+        else
+            (j->k->act)(x, n, d->act);
+        j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
-static void ampi_col_part(const ampi_act_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d) {
+    ampi_act_work j = {ampi_cpu_of(ctx)->k, d};
+    return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
+}
+
+typedef struct ampi_col_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+} ampi_col_work;
+static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
     float x[AMPI_NC];
+    size_t c;
     memset(sum, 0, cols * sizeof *sum);
-    for (; row < end; row++)
-        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->cols + c0, cols, x), cols, 1.0f);
+    for (; row < end; row++) {
+        const amp_bias_grad_job *d = j->job;
+        for (c = 0; c < cols && d->step != 1; c++)
+            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
+        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+    }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
-    const ampi_act_work *j = (const ampi_act_work *)arg;
+    const ampi_col_work *j = (const ampi_col_work *)arg;
     const amp_bias_grad_job *d = j->job;
     size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
     float part[AMPI_NC];
@@ -524,8 +559,13 @@ static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_N
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t n = job->rows * job->cols;
-    ampi_act_work j = {c->k, job};
-    if (job->act != AMP_ACT_NONE) (void)ampi_run(c, ampi_chunks(n), (double)n, ampi_act_task, &j);
+    ampi_col_work j = {c->k, job};
+    amp_activation_job act = AMP_ZERO;
+    act.act = job->act;
+    act.count = n;
+    act.saved = job->saved;
+    act.in = act.out = job->dy;
+    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }

@@ -257,8 +257,8 @@ static amp_status ampi_forward_factors(amp_ctx *ctx, ampi_layer *layer) {
     if (layer->fp8) return AMP_OK;
     layer->x = ampi_plain_factor(l->x, 0);
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
-    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+    AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_FORWARD, &layer->x.array));
+    AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_FORWARD, &layer->w.array));
     return layer->ny ? ampi_same_factors(ctx, "x", layer->x.array, "w", layer->w.array) : AMP_OK;
 }
 /* Y[rows,out] = act(X[rows,in] W^T[in,out] + bias) */
@@ -388,8 +388,8 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
     layer->w = ampi_plain_factor(l->w, l->w_in_out);
     layer->dy = ampi_plain_factor(l->dy, 0);
     if (layer->want != AMP_AUTO) {
-        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, 0, &layer->x.array));
-        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, 0, &layer->w.array));
+        if (l->dw.data) AMPI_TRY(ampi_operand(ctx, l->x, layer->nx, layer->want, AMPI_BACKWARD, &layer->x.array));
+        if (l->dx.data) AMPI_TRY(ampi_operand(ctx, l->w, layer->nw, layer->want, AMPI_BACKWARD, &layer->w.array));
         if (layer->ny && l->dy.dtype != layer->want && !ampi_is_f8(l->dy.dtype)) {
             char *to = NULL;
             AMPI_TRY(ampi_scope_room(ctx, layer->ny * amp_dtype_size(layer->want), 0, &to));
@@ -419,7 +419,8 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.dy = l->dy;
     j.saved = ampi_saved(l);
     j.rows = l->rows;
-    j.cols = l->out;
+    j.cols = j.ld = l->out;
+    j.step = 1;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
@@ -472,7 +473,8 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     if (!b || !b->accumulate || !b->dbias.data || !l->rows || goal->kind != AMPI_RUN) return AMP_OK;
     j.dy = l->dx;
     j.rows = l->rows;
-    j.cols = l->in;
+    j.cols = j.ld = l->in;
+    j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
     return (ctx->b->bias_grad)(ctx, &j);
@@ -553,3 +555,61 @@ AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *desc) {
     AMPI_VERB(ctx, linear_tune, (ctx, desc));
 }
 
+/* ---- sums of columns and activations, apart from products.   tests: tests/test_layers.c ---- */
+
+static amp_status ampi_do_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    amp_bias_grad_job j = AMP_ZERO;
+    size_t span;
+    if (!ld) ld = cols;
+    AMPI_CHECK(ld >= cols, "ld is %llu, less than the %llu columns of a row", AMPI_ULL(ld), AMPI_ULL(cols));
+    span = ampi_span(1, 0, rows ? rows : 1, ld, cols);
+    AMPI_CHECK(span != (size_t)-1, "rows %llu, cols %llu or ld is too large", AMPI_ULL(rows), AMPI_ULL(cols));
+    if (!rows) span = 0;
+    AMPI_TRY(ampi_check_array(ctx, "dst", dst, cols, 1));
+    AMPI_TRY(ampi_check_array(ctx, "src", src, span, 1));
+    AMPI_CHECK(!dst.data || !src.data ||
+            !ampi_overlap(dst.data, cols * amp_dtype_size(dst.dtype), src.data, span * amp_dtype_size(src.dtype)),
+        "dst overlaps src");
+    AMPI_HAS(bias_grad);
+    if (!cols || (!rows && accumulate)) return AMP_OK;
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    j.dy = src;
+    j.dbias = dst;
+    j.rows = rows;
+    j.cols = cols;
+    j.ld = ld;
+    j.step = 1;
+    j.accumulate = accumulate != 0;
+    return (ctx->b->bias_grad)(ctx, &j);
+}
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
+    AMPI_VERB(ctx, column_sums, (ctx, dst, src, rows, cols, ld, accumulate));
+}
+
+/* Forward writes y from x, backward dx from dy and what its act reads. */
+static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d) {
+    amp_activation_job j = AMP_ZERO;
+    const int back = d && d->dx.data, aux = d && ampi_act_reads_aux(d->act);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK(d->act != AMP_ACT_NONE && AMPI_BELOW(d->act, AMP_ACT_COUNT), "desc.act is %d", (int)d->act);
+    AMPI_CHECK(back || !d->dy.data, "desc.dx.data is NULL, but desc.dy is given");
+    j.act = d->act;
+    j.count = d->count;
+    j.in = back ? d->dy : d->x;
+    j.out = back ? d->dx : d->y;
+    if (j.out.dtype == AMP_AUTO) j.out.dtype = j.in.dtype;
+    if (back) {
+        j.saved = aux ? d->x : d->y;
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, "desc.dy", j.in, j.count));
+        AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, aux ? "desc.x" : "desc.y", j.saved, j.count));
+    } else {
+        AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
+    }
+    AMPI_HAS(activation);
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
+}
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
+    AMPI_VERB(ctx, activation, (ctx, desc));
+}

@@ -102,6 +102,8 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
     AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     j->batch = j->batch ? j->batch : 1;
+    j->sum_batches = j->sum_batches && j->batch > 1;
+    j->bias_per_row = j->bias_per_row && (j->bias.data || j->dbias.data);
     j->trans_a = j->trans_a != 0;
     j->trans_b = j->trans_b != 0;
     j->backward = j->backward != 0;
@@ -125,7 +127,7 @@ typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
 /* A job's matrices: leading dimensions and strides. */
 static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
-    const size_t ldd = j->ldd ? j->ldd : j->n;
+    const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
         {"desc.a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
         {"desc.b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
@@ -138,12 +140,12 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
         if (!j->ldc) j->ldc = ldd;
         if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
+    AMPI_CHECK(!j->dbias.data || (outputs == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
-    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
 /* The job of a desc: what is there is right, and what is not read is not there. */
@@ -163,7 +165,7 @@ static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *s
 }
 
 static int ampi_c_is_d(const amp_gemm_job *j) {
-    return j->c.data == j->d.data && j->ldc == j->ldd && (j->batch == 1 || j->stride_c == j->stride_d);
+    return j->c.data == j->d.data && j->ldc == j->ldd && (amp_gemm_outputs(j) == 1 || j->stride_c == j->stride_d);
 }
 
 /* Outputs may overlap nothing, but c may be d. */
@@ -173,9 +175,9 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0),
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
-        ampi_extent_of("desc.bias", j->bias, j->n, 1, 0),
+        ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
         ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
-        ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1),
+        ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
 }
@@ -189,8 +191,8 @@ static void ampi_without_product(amp_gemm_job *j) {
 /* A product without elements: its column sums are 0. */
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
-    if (goal->kind != AMPI_RUN || !j->dbias.data || !j->n) return AMP_OK;
-    return (ctx->b->zero)(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
+    if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
@@ -269,7 +271,7 @@ static amp_status ampi_gemm_choose(amp_ctx *ctx, amp_gemm_job *j, amp_op op, amp
 
 /* amp_gemm and its relatives: in a scope, or with automatic dtypes */
 static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, const ampi_goal *goal) {
-    const int plan = goal->kind == AMPI_EXPLAIN;
+    const ampi_reader reader = goal->kind == AMPI_EXPLAIN ? AMPI_PLAN : AMPI_FORWARD;
     amp_gemm_job j;
     amp_op op;
     amp_op_class c;
@@ -286,8 +288,8 @@ static amp_status ampi_gemm_scoped(amp_ctx *ctx, const amp_gemm_desc *desc, cons
     AMPI_TRY(ampi_gemm_choose(ctx, &j, op, c, want));
     AMPI_TRY(ampi_gemm_resolve(ctx, &j, &span));
     mark = ampi_scope_mark(ctx);
-    st = ampi_operand(ctx, j.a, span.a, want, plan, &j.a);
-    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, plan, &j.b);
+    st = ampi_operand(ctx, j.a, span.a, want, reader, &j.a);
+    if (st == AMP_OK) st = ampi_operand(ctx, j.b, span.b, want, reader, &j.b);
     if (st == AMP_OK) st = ampi_gemm_finish(ctx, &j, &span, goal);
     if (st == AMP_OK && desc->d_dtype) *desc->d_dtype = j.d.dtype;
     ampi_scope_pop(ctx, mark);

@@ -42,24 +42,25 @@ static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master
         AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
     return 1;
 }
-#define AMPI_MANY_SUBNORMAL 0.1 /* of values that are not 0 */
+#define AMPI_MANY_SUBNORMAL 10.0 /* percent of the values that are not 0 */
 static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) {
-    const amp_fates *f = &row->fate[t];
     double by = (double)amp_histogram_suggest_scale(&row->values);
+    double subnormal = 0.0;
     int narrow = t == AMP_F16 || ampi_is_f8(t);
+    if (narrow) subnormal = 100.0 * row->fate[t].subnormal; /* an array that is not there may have any dtype */
     if (row->values.total && row->values.zero == row->values.total) {
         AMPI_ADVISE(row,
             is_gradient && narrow ? "every value is 0: raise the loss scale, or is the layer cut off?"
                                   : "every value is 0: is the layer cut off?");
         return 1;
     }
-    if (!narrow || f->subnormal < AMPI_MANY_SUBNORMAL) return 0;
+    if (subnormal < AMPI_MANY_SUBNORMAL) return 0;
     if (is_gradient && t == AMP_F16 && by > 1.0)
         AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in f16: a loss scale %.0f times as large fits",
-            100.0 * f->subnormal, by);
+            subnormal, by);
     else
-        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale",
-            100.0 * f->subnormal, amp_dtype_name(t));
+        AMPI_ADVISE(row, "%.0f %% of the nonzero values are subnormal in %s: use a wider format, or a scale", subnormal,
+            amp_dtype_name(t));
     return 1;
 }
 
@@ -194,6 +195,7 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (w->where) return AMP_OK;
     AMPI_CHECK(name, "name is NULL");
+    AMPI_CHECK(!a.data || a.count, "array.count is 0");
     AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;

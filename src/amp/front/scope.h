@@ -18,8 +18,10 @@ typedef struct ampi_cached {
     char *copy;
     uint64_t capture; /* the capture that the cast belongs to, 0: none. Only that one may use it */
     amp_dtype dtype;
-    uint32_t valid;
+    uint32_t valid; /* 2: no set owns the source, and a backward has read it: for backwards only */
 } ampi_cached;
+
+typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_PLAN } ampi_reader; /* of an operand; PLAN: not yet */
 
 typedef struct ampi_arenas {
     void **list;
@@ -103,7 +105,15 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) { ampi_stale(ctx, p, NULL); }
+static void ampi_iteration_ended(amp_ctx *ctx) {
+    size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++)
+        if (!ctx->scope->cached[i].set) ctx->scope->cached[i].valid = 0;
+}
+static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p) {
+    ampi_stale(ctx, p, NULL);
+    ampi_iteration_ended(ctx);
+}
 static void ampi_do_autocast_invalidate(amp_ctx *ctx, const void *data) { ampi_stale(ctx, NULL, data); }
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data) {
     AMPI_VOID_VERB(ctx, autocast_invalidate, (ctx, data));
@@ -400,12 +410,22 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
 
 static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
-    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    if (ampi_is_f8(a.dtype) || !ampi_is_dtype(a.dtype)) return 0;
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* *out = a in dtype `want` (AMP_AUTO: as it is). plan 1: as it will be, but no cast runs. */
-static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, int plan, amp_array *out) {
+/* A cached cast is read: is it what is wanted? A backward ends the iteration for an array that no set owns: a forward
+   that comes after it casts anew. */
+static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
+    const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
+    const int ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = !fresh ? 0 : 1 + ends;
+    return fresh;
+}
+/* *out = a in dtype `want` (AMP_AUTO: as it is). */
+static amp_status ampi_operand(
+    amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, ampi_reader reader, amp_array *out) {
+    const int plan = reader == AMPI_PLAN;
     const ampi_region *r = ampi_region_of(ctx);
     const amp_params *set = NULL;
     const amp_param_entry *e = NULL;
@@ -434,7 +454,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
         like.dtype = want;
         AMPI_TRY(ampi_cached_entry(ctx, like, &k));
         out->data = k->copy;
-        if (k->valid) {
+        if (ampi_cached_read(k, reader)) {
             ctx->scope->info.hits++;
             return AMP_OK;
         }
@@ -445,6 +465,7 @@ static amp_status ampi_operand(amp_ctx *ctx, amp_array a, size_t n, amp_dtype wa
     if (plan) return AMP_OK;
     AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
     if (k) k->valid = 1;
+    if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
     return AMP_OK;
 }
@@ -486,7 +507,7 @@ static amp_status ampi_do_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op
     AMPI_TRY(ampi_autocast_want(ctx, op, in, n, &want));
     mark = ampi_scope_mark(ctx);
     for (i = 0; i < n; i++) {
-        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, 0, &made[i]);
+        amp_status st = ampi_operand(ctx, in[i], in[i].count, want, AMPI_FORWARD, &made[i]);
         if (st == AMP_OK) continue;
         ampi_scope_pop(ctx, mark);
         return st;

@@ -1,6 +1,13 @@
 /* ---- what a path puts into the table: each starts from the one below it and replaces what it does better.
    tests: tests/test_paths.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+/* the loops that each path has */
+/* clang-format off */
+#  define AMPI_LOOPS(X) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
+    X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
+    X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
+/* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;
     k->lanes = AMPI_WIDTH;
@@ -24,28 +31,9 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
 #  endif
-    k->random = AMPI_F(random);
-    k->is_bad = AMPI_F(is_bad);
-    k->scale = AMPI_F(scale);
-    k->axpy = AMPI_F(axpy);
-    k->amax = AMPI_F(amax);
-    k->fit_to = AMPI_F(fit_to);
-    k->dots = AMPI_F(dots);
-    k->squares = AMPI_F(squares);
-    k->sum = AMPI_F(sum);
-    k->count = AMPI_F(count);
-    k->largest = AMPI_F(largest);
-    k->exps = AMPI_F(exps);
-    k->softmax_shares = AMPI_F(softmax_shares);
-    k->targets = AMPI_F(targets);
-    k->misses = AMPI_F(misses);
-    k->grad_each = AMPI_F(grad_each);
-    k->act = AMPI_F(act);
-    k->act_grad = AMPI_F(act_grad);
-    k->drop = AMPI_F(drop);
-    k->prepare = AMPI_F(prepare);
-    k->count_sizes = AMPI_F(count_sizes);
-    k->count_unchanged = AMPI_F(count_unchanged);
+#  define AMP_X(name) k->name = AMPI_F(name);
+    AMPI_LOOPS(AMP_X)
+#  undef AMP_X
 #  define AMP_X(kind, rule, moments) k->update[kind] = AMPI_F(rule);
     AMP_UPDATE_LIST(AMP_X)
 #  undef AMP_X
@@ -62,6 +50,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  endif
 }
 /* Here ends what the path defined. */
+#  undef AMPI_LOOPS
 #  undef AMPI_F
 #  undef AMPI_TARGET
 #  undef AMPI_WIDTH

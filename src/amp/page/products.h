@@ -2,12 +2,25 @@
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, a bias of a different dtype is rounded to d's dtype first, and so is the value that backward multiplies by
-   act' and, with FP8 operands, the value before an act that cuBLASLt does not fuse. The same bits for any thread count;
+   16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
+   act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
+   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
    other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
    have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
-typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } AMP_INT amp_act; /* GELU: GPT-2's form */
+/* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
+   sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
+   and 3.5e-7; SILU 3e-7 |x| and 3e-7; TANH and SIGMOID 2.5e-7 |y| + 2^-126, and 1.5e-7 from y as it is stored. */
+typedef enum amp_act {
+    AMP_ACT_NONE = 0,
+    AMP_RELU,
+    AMP_GELU,
+    AMP_GELU_ERF,
+    AMP_SILU,
+    AMP_TANH,
+    AMP_SIGMOID,
+    AMP_ACT_COUNT
+} AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
    are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
@@ -23,24 +36,31 @@ typedef enum amp_act { AMP_ACT_NONE = 0, AMP_RELU, AMP_GELU, AMP_ACT_COUNT } AMP
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
     amp_act act;
-    uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
-    uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    uint32_t backward;          /* 1: the value before act times act's derivative at aux. No bias */
+    uint32_t trans_a, trans_b;  /* 1: A is stored [k,m], B is stored [n,k] */
+    uint32_t flags;             /* AMP_GEMM_*, or 0 */
+    uint32_t bias_per_row;      /* 1: bias and dbias have m elements, one for each row of d: images, channels first */
+    uint32_t sum_batches, _pad; /* sum_batches 1: one d = act(alpha * the sum over all batches of op(A) op(B) + beta * C
+                                  + bias), by batch and then k. On CUDA fast into an F32 d only */
     amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
     size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as the forward product left it (for ReLU the forward d will do) */
-    amp_array dbias; /* output, n elements of any dtype, or data NULL: column sums of d. Batch 1 and ldd 0 or n only */
+                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+    amp_array
+        dbias; /* output, n elements of any dtype, or data NULL: column sums of d. A bias gradient if d is a dy; if
+                        d is a dw: amp_column_sums. Batch 1 and ldd 0 or n only */
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -67,7 +87,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array w;          /* [out, in], same dtype as x */
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
-    amp_array aux;        /* [rows, out], y's dtype: the value before act. Needed by GELU's backward; else data NULL */
+    amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
+                             reads; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -92,9 +113,15 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 
 /* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
    given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   ReLU's backward reads y (derivative 0 at 0), GELU's aux. Class: enqueue. Numerics: products' bound. */
+   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
+   Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums of 0.
+   dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
+AMP_API amp_status amp_column_sums(
+    amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
 AMP_API amp_status amp_linear_tune(amp_ctx *ctx, const amp_linear_desc *l);
 
@@ -113,6 +140,21 @@ AMP_API amp_status amp_quantize(
 AMP_API const float *amp_fp8_inverse_ptr(const amp_fp8 *f, size_t i);     /* 1 / scale, for scale_a, _b. Class: host */
 typedef struct amp_fp8_info { float scale, amax, largest; } amp_fp8_info; /* of the last cast; of the history */
 AMP_API amp_status amp_fp8_get(amp_fp8 *f, size_t i, amp_fp8_info *out);  /* Class: query */
+
+typedef struct amp_activation_desc { /* y[i] = act(x[i]); or, with dx, dx[i] = dy[i] times act's derivative */
+    uint32_t _begin;
+    amp_act act; /* not AMP_ACT_NONE */
+    size_t count;
+    amp_array x;  /* the value before act: read by forward, and by backward of GELU, GELU_ERF and SILU */
+    amp_array y;  /* forward's output, may be x; read by backward of ReLU, TANH and SIGMOID. AMP_AUTO => x's dtype */
+    amp_array dy; /* gradient of y, for backward */
+    amp_array dx; /* backward's output, may be dy; AMP_AUTO => dy's dtype. data NULL: forward */
+    uint64_t _end;
+} amp_activation_desc;
+
+/* An activation apart from a product, forward or backward; any dtypes, each result rounded once, to nearest. Arrays are
+   the same one, with one element size, or apart. Class: enqueue. Numerics: bit contract; errors at amp_act. */
+AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc);
 
 typedef struct amp_xent_desc {
     uint32_t _begin;
@@ -145,6 +187,28 @@ typedef struct amp_xent_desc {
    a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
    `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
+
+/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+typedef struct amp_linear_xent_desc {
+    uint32_t _begin, _pad;
+    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y, aux, dy: dtypes alone; no act, before, after.
+                               dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
+    amp_xent_desc xent;   /* as for amp_softmax_cross_entropy. rows, classes, ld: 0 or the layer's; logits, dlogits: no
+                               data, dlogits.dtype AMP_AUTO => what products read w in (FP8: y's dtype) */
+    size_t chunk;         /* 0 => as many as have 64 MB of logits in FP32, a multiple of 256, at least 256 */
+    void *scratch;        /* context memory, aligned to 256 bytes: begins with the last piece's logits, or gradient */
+    size_t scratch_bytes; /* at least what amp_linear_cross_entropy_bytes says */
+    uint64_t _end;
+} amp_linear_xent_desc;
+
+/* Loss, row losses, dx, dw and dbias as from the three verbs. Rows that count are counted before the first piece. With
+   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
+   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
+   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
+   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
+/* *bytes: the scratch that it needs; desc without scratch. Class: host. */
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
 
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
 

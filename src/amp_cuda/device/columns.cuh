@@ -56,17 +56,17 @@ AMPI_K void ampi_k_bias_rows(
     const amp_bias_grad_job &j = a.job;
     uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
     for (; row < end; row += AMPI_K_AHEAD) {
-        uint64_t at = row * j.cols + column;
+        uint64_t at = row * j.ld + column;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_load(x[u], j.dy, at + u * j.cols, left, a.wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.cols, left, a.wide);
+            ampi_k_bias_load(x[u], j.dy, at + u * j.ld, left, a.wide);
+            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
         }
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], at + u * j.cols, left, a.wide);
+            ampi_k_bias_act8(j, x[u], y[u], at + u * j.ld, left, a.wide);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
                 sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
@@ -81,7 +81,7 @@ AMPI_K void ampi_k_bias_alike(
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
-            uint64_t one = u < rows ? at + u * j.cols : at; /* the last row twice, and once used */
+            uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
             if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
         }
@@ -92,7 +92,7 @@ AMPI_K void ampi_k_bias_alike(
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
                 ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             }
-            at += j.cols;
+            at += j.ld;
             ampi_k_quick8(v, &dy[u], t);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
@@ -104,7 +104,7 @@ AMPI_K void ampi_k_bias_alike(
 template <int words>
 AMPI_K void ampi_k_bias_part(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
-    uint64_t at = row * a.job.cols + column;
+    uint64_t at = row * a.job.ld + column;
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows(a, column, left, row, end, sum);
@@ -170,7 +170,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
             for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
-                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.cols + c));
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c * j.step));
                 lane[l] = amp_dadd(lane[l], amp_widen(sum));
             }
         }

@@ -372,4 +372,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 #define AMPI_K_LOSSES(X) \
-    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_rows) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
+    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_counts) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)

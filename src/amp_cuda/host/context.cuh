@@ -2,7 +2,9 @@
    Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
 #define AMPI_CU_KIND     "cuda: " /* then the GPU's name */
-#define AMPI_CU_PLANS    64u      /* products whose plan is remembered */
+#define AMPI_CU_PLANS    512u     /* products whose plan is remembered, unless desc.plans says otherwise, */
+#define AMPI_CU_MOST     65536u   /* and at most */
+#define AMPI_CU_SETTLED  10u      /* steps after which no product should be new */
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
@@ -24,8 +26,9 @@ typedef amp_gemm_job ampi_cu_key;
 typedef struct ampi_cu_plan {
     ampi_cu_key key;
     cublasLtMatmulAlgo_t algo;
-    const char *why; /* not cuBLASLt: static text */
-    uint32_t used;
+    const char *why;    /* not cuBLASLt: static text */
+    uint64_t used;      /* when it was used last, by ampi_cuda.uses; 0: nothing is here */
+    uint32_t next;      /* the next plan in its bucket, from 1 on; 0: none */
     uint32_t lt;        /* 1: cuBLASLt, 0: ampi_k_gemm */
     uint32_t epilogue;  /* what cuBLASLt does after the product */
     uint32_t compute;   /* a cublasComputeType_t */
@@ -41,13 +44,16 @@ typedef struct ampi_cu_plan {
     AMPI_K_QUANTIZE(X) AMPI_K_INSPECT(X) AMPI_K_UPDATE(X) AMPI_K_LOSSES(X) AMPI_K_PRODUCTS(X) AMPI_K_COLUMNS(X)
 #define AMPI_CU_ONE(...) +1u
 #define AMPI_CU_RESIDENT (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
+/* cuDevicePrimaryCtxGetState: is the device in use by this process? */
+typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
     int here, away, back;       /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
+    ampi_cu_asker asker;        /* NULL: the driver has none */
     int relaxed;                /* 1: its capture mode is relaxed, */
     cudaStreamCaptureMode mode; /* and was, and will be, this one */
-    uint32_t flags, dead, own_stream, own_cublas, own_workspace, next_plan;
+    uint32_t flags, dead, own_stream, own_cublas, own_workspace;
     cudaStream_t stream;
     cublasLtHandle_t cublas;
     void *workspace, *bias;
@@ -66,7 +72,12 @@ typedef struct ampi_cuda {
     } resident[AMPI_CU_RESIDENT]; /* blocks of a kernel that an SM holds */
     uint32_t n_deferred, n_resident;
     char name[256 + sizeof AMPI_CU_KIND]; /* what amp_ctx_name gives */
-    ampi_cu_plan plans[AMPI_CU_PLANS];
+    uint32_t n_plans, n_begun;            /* places for plans, and those that have been used */
+    ampi_cu_plan *plans;                  /* in one block of host memory with */
+    uint32_t *buckets;                    /* as many beginnings of lists, from 1 on; 0: empty */
+    uint64_t uses;                        /* of plans, so far */
+    uint64_t searches, stepped;           /* plans made; inspections, of which a step has one for each set */
+    uint64_t late, late_step; /* steps after AMPI_CU_SETTLED in which plans were made, and the last of them */
 } ampi_cuda;
 
 static ampi_cuda *ampi_cu_self(amp_ctx *ctx) { return (ampi_cuda *)amp_ctx_self(ctx); }
@@ -75,6 +86,18 @@ static const ampi_cuda *ampi_cu_of(const amp_ctx *ctx) {
     const ampi_cuda *c = ctx ? (const ampi_cuda *)amp_ctx_self(ctx) : NULL;
     if (!c || strncmp(amp_ctx_name(ctx), AMPI_CU_KIND, sizeof AMPI_CU_KIND - 1) != 0) return NULL;
     return amp_ctx_name(ctx) == c->name ? c : NULL;
+}
+
+/* Host memory, zeroed. */
+static void *ampi_cu_host_new(const amp_allocator *host, size_t bytes) {
+    void *p = host->alloc_fn ? host->alloc_fn(bytes, host->user) : malloc(bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+static void ampi_cu_host_drop(const amp_allocator *host, void *p, size_t bytes) {
+    if (host->free_fn && p)
+        host->free_fn(p, bytes, host->user);
+    else if (p)
+        free(p);
 }
 
 /* Errors after which, in CUDA's words, the process must be terminated to go on. */
@@ -145,9 +168,17 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
     }
 }
 
+/* Has the device died meanwhile? cuBLASLt has a CUDA runtime of its own, whose last error ours does not know, so the
+   driver is asked: this call tells of errors of earlier work, and is harmless in a capture. */
+static cudaError_t ampi_cu_beneath(const ampi_cuda *c) {
+    cudaStreamCaptureStatus capture;
+    cudaError_t e = cudaStreamIsCapturing(c->stream, &capture);
+    if (e == cudaSuccess) return e;
+    (void)cudaGetLastError();
+    return ampi_cu_sticky(e) || cudaPeekAtLastError() == e ? e : cudaSuccess;
+}
 static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
-    cudaError_t under = cudaPeekAtLastError(); /* a dead device shows here, whatever cuBLAS makes of it */
-    if (under != cudaSuccess && ampi_cu_kind(under, c->stream) == AMP_ERR_DEAD) return AMP_ERR_DEAD;
+    if (ampi_cu_beneath(c) != cudaSuccess) return AMP_ERR_DEAD;
     return e == CUBLAS_STATUS_ALLOC_FAILED ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
 }
 static amp_status ampi_cu_fail_cublas(ampi_cuda *c, const char *call, cublasStatus_t e) {
@@ -172,6 +203,26 @@ static void ampi_cu_unrelax(ampi_cuda *c) {
     (void)cudaGetLastError();
 }
 
+static ampi_cu_asker ampi_cu_find_asker(void) {
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult how;
+#if CUDART_VERSION >= 12050
+    cudaError_t e = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, 0, &how);
+#else
+    cudaError_t e = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, 0, &how);
+#endif
+    if (e == cudaSuccess) return (ampi_cu_asker)found;
+    (void)cudaGetLastError();
+    return NULL;
+}
+/* The thread's own device again, but not one that is not in use: cudaSetDevice would begin to use it. */
+static cudaError_t ampi_cu_go_back(ampi_cu_asker asker, int device) {
+    unsigned flags = 0;
+    int active = 1;
+    if (asker && asker(device, &flags, &active) != 0) active = 1;
+    return active ? cudaSetDevice(device) : cudaSuccess;
+}
+
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
 static amp_status ampi_cu_here(ampi_cuda *c) {
     if (c->dead)
@@ -185,7 +236,7 @@ static amp_status ampi_cu_here(ampi_cuda *c) {
 }
 static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    cudaError_t e = c->away ? cudaSetDevice(c->back) : cudaSuccess;
+    cudaError_t e = c->away ? ampi_cu_go_back(c->asker, c->back) : cudaSuccess;
     c->here = c->away = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
@@ -269,9 +320,11 @@ static amp_status ampi_cu_may_wait(amp_ctx *ctx) {
 
 /* Never 0 in a capture. */
 static uint64_t ampi_cu_capture_id(amp_ctx *ctx) {
-    const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(ctx);
+    ampi_cuda *c = ampi_cu_self(ctx);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long id = 0;
+    int unnamed = c->stream == cudaStreamLegacy || c->stream == cudaStreamPerThread; /* of the thread's device, then */
+    if (unnamed && ampi_cu_here(c) != AMP_OK) return 0;
     if (cudaStreamGetCaptureInfo(c->stream, &status, &id) != cudaSuccess) {
         (void)cudaGetLastError();
         return 0;

@@ -135,31 +135,49 @@ static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
         wrong = "desc.allocator and AMP_CUDA_POOL exclude each other";
     else if (d->workspace && d->workspace_bytes < 512u)
         wrong = "desc.workspace_bytes is less than 512";
+    else if (d->plans > AMPI_CU_MOST)
+        wrong = "desc.plans is more than 65536";
     return wrong ? ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, wrong) : AMP_OK;
+}
+/* Is it that there is nothing to run on? Else something is there and does not work, which is not passed over. */
+static int ampi_cu_no_cuda(cudaError_t e) {
+    int driver = 0;
+    if (e == cudaErrorInsufficientDriver) { /* too old, or none at all */
+        if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+        return driver == 0;
+    }
+    return e == cudaSuccess || e == cudaErrorNoDevice || e == cudaErrorStubLibrary;
+}
+static amp_status ampi_cu_no_start(const amp_cuda_desc *d, const char *call, cudaError_t e) {
+    char why[200] = "no device";
+    amp_status s = ampi_cu_no_cuda(e) ? AMP_ERR_NO_CUDA : AMP_ERR_CUDA;
+    if (ampi_cu_sticky(e)) s = AMP_ERR_DEAD;
+    if (e != cudaSuccess) snprintf(why, sizeof why, "%s (%s)", cudaGetErrorName(e), cudaGetErrorString(e));
+    (void)cudaGetLastError();
+    return ampi_cu_refuse(d, s, call, why);
 }
 /* Which device desc means; *now: the one that the thread uses. */
 static amp_status ampi_cu_pick_device(amp_cuda_desc *d, int *now) {
-    const char *call = "cudaGetDeviceCount";
     int count = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
-    if (e == cudaSuccess && count > 0) {
-        call = "cudaGetDevice";
-        e = cudaGetDevice(now);
-    }
-    if (e != cudaSuccess || count < 1) {
-        const char *why = e == cudaSuccess ? "no device" : cudaGetErrorName(e);
-        (void)cudaGetLastError();
-        return ampi_cu_refuse(d, ampi_cu_sticky(e) ? AMP_ERR_DEAD : AMP_ERR_NO_CUDA, call, why);
-    }
+    if (e != cudaSuccess || count < 1) return ampi_cu_no_start(d, "cudaGetDeviceCount", e);
+    e = cudaGetDevice(now);
+    if (e != cudaSuccess) return ampi_cu_no_start(d, "cudaGetDevice", e);
     if (d->device == AMP_NONE) d->device = *now;
     if (d->device < 0 || d->device >= count)
         return ampi_cu_refuse(d, AMP_ERR_INVALID_ARG, "desc.device: this machine has no such device");
     return AMP_OK;
 }
 static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
-    ampi_cuda *c = (ampi_cuda *)(d->host.alloc_fn ? d->host.alloc_fn(sizeof *c, d->host.user) : malloc(sizeof *c));
+    ampi_cuda *c = (ampi_cuda *)ampi_cu_host_new(&d->host, sizeof *c);
     if (!c) return NULL;
-    memset(c, 0, sizeof *c);
+    c->n_plans = d->plans ? d->plans : AMPI_CU_PLANS;
+    c->plans = (ampi_cu_plan *)ampi_cu_host_new(&d->host, ampi_cu_plans_bytes(c->n_plans));
+    if (!c->plans) {
+        ampi_cu_host_drop(&d->host, c, sizeof *c);
+        return NULL;
+    }
+    c->buckets = (uint32_t *)(c->plans + c->n_plans);
     c->device = d->device;
     c->flags = d->flags;
     c->stream = d->stream;
@@ -179,8 +197,9 @@ static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
     return c;
 }
 /* The thread's own device again; if that fails, the context goes, too. */
-static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, int now, amp_status s) {
-    cudaError_t e = now == d->device ? cudaSuccess : cudaSetDevice(now);
+static amp_status ampi_cu_restore_device(
+    amp_ctx **out, const amp_cuda_desc *d, ampi_cu_asker asker, int now, amp_status s) {
+    cudaError_t e = now == d->device ? cudaSuccess : ampi_cu_go_back(asker, now);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) {
         const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(*out);
@@ -195,9 +214,10 @@ static amp_status ampi_cu_restore_device(amp_ctx **out, const amp_cuda_desc *d, 
 
 extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
     amp_cuda_desc d = AMP_ZERO;
+    ampi_cu_asker asker;
     ampi_cuda *c;
     amp_status s;
-    int now = 0;
+    int now = 0, error = errno;
     if (!out) return AMP_ERR_INVALID_ARG;
     *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
@@ -209,6 +229,7 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
+    c->asker = asker = ampi_cu_find_asker();
     s = ampi_cu_make(c, &d);
     if (s == AMP_OK) {
         amp_backend table = ampi_cu_table(c);
@@ -218,7 +239,9 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
         if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
     }
     if (s != AMP_OK) ampi_cu_drop(c);
-    return ampi_cu_restore_device(out, &d, now, s);
+    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    if (s == AMP_OK) errno = error;
+    return s;
 }
 
 extern "C" int amp_cuda_available(void) {

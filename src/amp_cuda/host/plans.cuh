@@ -172,6 +172,10 @@ static void ampi_cu_lt_prefer(
         ampi_cu_lt_try(lt, "cublasLtMatmulPreferenceSetAttribute",
             cublasLtMatmulPreferenceSetAttribute(prefer, wishes[i].what, wishes[i].value, wishes[i].bytes));
 }
+/* It does not take this product: not a failure of another kind. */
+static int ampi_cu_lt_refuses(cublasStatus_t e) {
+    return e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE || e == CUBLAS_STATUS_ARCH_MISMATCH;
+}
 /* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of
    failures of other kinds. */
 static int ampi_cu_lt_search(
@@ -183,8 +187,7 @@ static int ampi_cu_lt_search(
     lt->call = "cublasLtMatmulAlgoGetHeuristic";
     lt->status = cublasLtMatmulAlgoGetHeuristic(
         c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
-    if (lt->status == CUBLAS_STATUS_NOT_SUPPORTED || lt->status == CUBLAS_STATUS_INVALID_VALUE ||
-        lt->status == CUBLAS_STATUS_ARCH_MISMATCH) {
+    if (ampi_cu_lt_refuses(lt->status)) {
         lt->status = CUBLAS_STATUS_SUCCESS;
         return 0;
     }
@@ -221,6 +224,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
+    if (p->sum_batches) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -257,12 +261,13 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
 /* As much as possible inside the product. */
 static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
-    int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    int along = bias && !p->bias_per_row; /* the one that cuBLASLt has */
+    int fits = along && p->bias.dtype == ampi_cu_bias_type(p);
     plan->after = 0;
-    plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
+    plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU) return ampi_cu_fuse_gelu(p, plan);
+    if (narrow && p->act == AMP_GELU && !p->bias_per_row) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
@@ -276,6 +281,7 @@ static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *p
     plan->after = 1;
     if (p->d.dtype != AMP_F32 && !p->backward) {
         if (!ampi_cu_f8(p->a.dtype) || p->act == AMP_ACT_NONE) return "there is nothing to leave";
+        if (p->bias_per_row) return "the bias goes with rows";
         if (p->bias.data && p->bias.dtype == ampi_cu_bias_type(p)) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
     }
     if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
@@ -401,7 +407,8 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
     plan->why = it.why;
     if (!plan->lt) plan->after = plan->convert = 0;
     if (!plan->lt && f8 && !plain) {
-        AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmulAlgoGetHeuristic")); /* a dead device offers nothing either */
+        /* a dead device offers nothing either */
+        AMPI_TRY(ampi_cu_did(c, "cublasLtMatmulAlgoGetHeuristic", ampi_cu_beneath(c)));
         return amp_fail(c->ctx, AMP_ERR_UNSUPPORTED,
             "not among the FP8 products of this device: %s. AMP_GEMM_EMULATE runs it on a plain kernel", plan->why);
     }
@@ -411,7 +418,7 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 }
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
-    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
     return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
@@ -461,7 +468,7 @@ static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi
     if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
     e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
         &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
-    *refused = e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE;
+    *refused = ampi_cu_lt_refuses(e);
     if (*refused) return AMP_OK;
     if (e != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, "cublasLtMatmul", e);
     AMPI_TRY(ampi_cu_launched(c, "cublasLtMatmul"));
@@ -505,35 +512,80 @@ static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu
     return result.workspaceSize <= c->workspace_bytes;
 }
 
+/* ---- plans that are remembered: buckets of lists by a hash of the key; the least recently used one makes room ---- */
+
+static uint32_t *ampi_cu_bucket(const ampi_cuda *c, const ampi_cu_key *key) {
+    uint64_t word, h = 0;
+    size_t i;
+    for (i = 0; i + sizeof word <= sizeof *key; i += sizeof word) {
+        memcpy(&word, (const char *)key + i, sizeof word);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+    }
+    return &c->buckets[h % c->n_plans];
+}
 static ampi_cu_plan *ampi_cu_plan_find(ampi_cuda *c, const ampi_cu_key *key) { /* NULL: not remembered */
+    uint32_t at = *ampi_cu_bucket(c, key);
+    while (at && memcmp(&c->plans[at - 1u].key, key, sizeof *key) != 0)
+        at = c->plans[at - 1u].next;
+    if (!at) return NULL;
+    c->plans[at - 1u].used = ++c->uses;
+    return &c->plans[at - 1u];
+}
+static void ampi_cu_plan_forget(ampi_cuda *c, ampi_cu_plan *plan) {
+    uint32_t *at = ampi_cu_bucket(c, &plan->key);
+    while (&c->plans[*at - 1u] != plan)
+        at = &c->plans[*at - 1u].next;
+    *at = plan->next;
+    plan->used = 0;
+}
+/* A place for a new plan, which ampi_cu_plan_keep then makes one that is found. */
+static ampi_cu_plan *ampi_cu_plan_room(ampi_cuda *c) {
+    ampi_cu_plan *oldest = c->plans;
     uint32_t i;
-    for (i = 0; i < AMPI_CU_PLANS; i++)
-        if (c->plans[i].used && memcmp(&c->plans[i].key, key, sizeof *key) == 0) return &c->plans[i];
-    return NULL;
+    if (c->n_begun < c->n_plans) return &c->plans[c->n_begun++];
+    for (i = 1; i < c->n_plans; i++)
+        if (c->plans[i].used < oldest->used) oldest = &c->plans[i];
+    if (oldest->used) ampi_cu_plan_forget(c, oldest);
+    return oldest;
+}
+static void ampi_cu_plan_keep(ampi_cuda *c, ampi_cu_plan *plan) {
+    uint32_t *bucket = ampi_cu_bucket(c, &plan->key);
+    plan->next = *bucket;
+    plan->used = ++c->uses;
+    *bucket = (uint32_t)(plan - c->plans) + 1u;
+}
+
+/* A model that has made its tenth step has shown its products. */
+static void ampi_cu_count_search(ampi_cuda *c) {
+    c->searches++;
+    if (c->stepped <= AMPI_CU_SETTLED || c->late_step == c->stepped) return;
+    c->late_step = c->stepped;
+    if (++c->late != 2u) return; /* one alone may be an evaluation of other shapes */
+    amp_log_event(c->ctx, AMP_LOG_WARNING,
+        "algorithms for products are still looked for after step %u, which takes host time: more than the %u products "
+        "of desc.plans, or new shapes (amp_cuda_plans_get counts)",
+        AMPI_CU_SETTLED, (unsigned)c->n_plans);
 }
 static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
     ampi_cu_key key;
     ampi_cu_plan *plan;
-    amp_status s;
     AMPI_TRY(ampi_cu_here(c));
     ampi_cu_key_of(&key, p);
     *out = plan = ampi_cu_plan_find(c, &key);
-    if (!plan || plan->unchecked) ampi_cu_relax(c); /* also for the product itself, whose kernels may be loaded now */
-    if (plan && plan->unchecked) {
+    if (plan && !plan->unchecked) return AMP_OK;
+    ampi_cu_relax(c); /* also for the product itself, whose kernels may be loaded now */
+    if (plan) {
         plan->unchecked = 0;
         if (ampi_cu_plan_valid(c, p, plan)) return AMP_OK;
         amp_log_event(c->ctx, AMP_LOG_WARNING, "a plan from a file is not valid here; made anew");
-        s = ampi_cu_plan_make(c, p, plan);
-        if (s != AMP_OK) plan->used = 0;
-        return s;
+        ampi_cu_plan_forget(c, plan);
+    } else {
+        *out = plan = ampi_cu_plan_room(c);
     }
-    if (plan) return AMP_OK;
-    *out = plan = &c->plans[c->next_plan]; /* the oldest makes room */
-    plan->used = 0;
     plan->key = key;
+    ampi_cu_count_search(c);
     AMPI_TRY(ampi_cu_plan_make(c, p, plan));
-    plan->used = 1;
-    c->next_plan = (c->next_plan + 1u) % AMPI_CU_PLANS;
+    ampi_cu_plan_keep(c, plan);
     return AMP_OK;
 }
-

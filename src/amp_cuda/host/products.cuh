@@ -22,6 +22,10 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     p.backward = 1;
     return ampi_cu_epilogue(c, &p, 0);
 }
+static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
+    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
+    return ampi_cu_share(ampi_cu_self(ctx), ampi_cu_parts(j->count, 8u * AMP_BLOCK), ampi_k_activation, *j, wide);
+}
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
     if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
@@ -35,11 +39,11 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
-    a.wide = ampi_cu_wide(&j->dy, j->cols) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
+    a.wide = ampi_cu_wide(&j->dy, j->ld) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
-    if (room == 0) {
+    if (room == 0 || j->step != 1u) {
         if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
         return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
@@ -56,8 +60,10 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     amp_bias_grad_job j = AMP_ZERO;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     j.dy = p->d;
-    j.rows = p->m;
-    j.cols = p->n;
+    j.rows = p->bias_per_row ? p->n : p->m;
+    j.cols = amp_gemm_biases(p);
+    j.ld = p->bias_per_row ? 1u : p->n;
+    j.step = p->bias_per_row ? p->n : 1u;
     j.dbias = p->dbias;
     return ampi_cu_bias_grad(c->ctx, &j);
 }

@@ -14,12 +14,14 @@ static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
 }
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
+    c->stepped++;
     return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
 }
 static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
     uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
+    c->stepped++;
     return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 

@@ -4,6 +4,8 @@
 /* The whole block: a workspace of our own, then biases. */
 static size_t ampi_cu_with_bias(size_t workspace) { return ampi_round256(workspace) + AMPI_CU_BIAS; }
 
+static size_t ampi_cu_plans_bytes(uint32_t plans) { return plans * (sizeof(ampi_cu_plan) + sizeof(uint32_t)); }
+
 /* Frees what there is, also after a creation that failed half way. */
 static void ampi_cu_drop(ampi_cuda *c) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -23,12 +25,10 @@ static void ampi_cu_drop(ampi_cuda *c) {
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
     ampi_cu_unrelax(c);
-    if (now >= 0 && now != c->device && cudaSetDevice(now) != cudaSuccess) (void)cudaSetDevice(now);
+    if (now >= 0 && now != c->device && ampi_cu_go_back(c->asker, now) != cudaSuccess) (void)cudaSetDevice(now);
     (void)cudaGetLastError();
-    if (host.free_fn)
-        host.free_fn(c, sizeof *c, host.user);
-    else
-        free(c);
+    ampi_cu_host_drop(&host, c->plans, ampi_cu_plans_bytes(c->n_plans));
+    ampi_cu_host_drop(&host, c, sizeof *c);
 }
 static void ampi_cu_destroy(amp_ctx *ctx) { ampi_cu_drop((ampi_cuda *)amp_ctx_self(ctx)); }
 
@@ -55,7 +55,7 @@ static amp_backend ampi_cu_table(const ampi_cuda *c) {
 
 /* Before a context exists, a failure can only go to the logger. */
 static amp_status ampi_cu_refuse(const amp_cuda_desc *d, amp_status s, const char *what, const char *why = "") {
-    char text[160];
+    char text[320];
     snprintf(text, sizeof text, "amp_cuda_create: %s%s%s", what, why[0] ? ": " : "", why);
     if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, s, text, d->logger.user);
     return s;
