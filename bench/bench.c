@@ -657,6 +657,26 @@ static void backward_row(const char *work, amp_act act, size_t n) { /* of the ac
     l.dy = amp_arr(dst, AMP_F16);
     verb_row(work, run_backward, &l, n, n * 6, n * 2, dst, n * 2);
 }
+static void run_activation(const bench_run *r) {
+    if (amp_activation(r->ctx, (const amp_activation_desc *)r->extra) != AMP_OK) wrong = 1;
+}
+static void activation_rows(size_t n) {
+    static const char *const names[AMP_ACT_COUNT] = {"", "relu", "gelu", "gelu_erf", "silu", "tanh", "sigmoid"};
+    int act, back;
+    for (act = AMP_GELU_ERF; act < AMP_ACT_COUNT; act++)
+        for (back = 0; back < 2; back++) {
+            amp_activation_desc d = AMP_ZERO;
+            char work[64];
+            make_source(AMP_F16, n);
+            d.act = (amp_act)act;
+            d.count = n;
+            d.x = amp_arr(src, AMP_F16);
+            d.y = amp_arr(back ? src : dst, AMP_F16);
+            if (back) d.dy = d.dx = amp_arr(dst, AMP_F16);
+            snprintf(work, sizeof work, "%s%s f16, apart", names[act], back ? " backward" : "");
+            verb_row(work, run_activation, &d, n, n * (back ? 6 : 4), n * 2, dst, n * 2);
+        }
+}
 static void dropout_row(size_t n) {
     amp_dropout_desc d = AMP_ZERO;
     make_source(AMP_F16, n);
@@ -690,6 +710,7 @@ static void functions(void) {
     backward_row("relu backward f16", AMP_RELU, n);
     make_source(AMP_F32, n);
     verb_row("gelu f32 (inner loop)", run_gelu, NULL, n, n * 8, n * 4, dst, n * 4);
+    activation_rows(n);
     dropout_row(n);
     sums_row();
 }
