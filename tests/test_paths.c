@@ -51,7 +51,7 @@ static const path paths[] = {
     {AMP_F16, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|sums in F16"},
     {AMP_F16, AMP_F32, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|!F16 sums"},
     {AMP_F16, AMP_BF16, AMP_ACT_NONE, '-', '-', '-', 0, "plain kernel|dtypes"},
-    {AMP_F8E4M3, AMP_BF16, AMP_ACT_NONE, 's', '-', '-', 0, "cuBLASLt|with the bias|!rounded"},
+    {AMP_F8E4M3, AMP_F16, AMP_ACT_NONE, 's', '-', '-', 0, "cuBLASLt|with the bias|!rounded"},
     {AMP_F8E4M3, AMP_F8E4M3, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt"},
     {AMP_F8E4M3, AMP_F16, AMP_RELU, '-', '-', '-', 0, "cuBLASLt|then the epilogue"},
     {AMP_F8E5M2, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_EMULATE, "plain kernel|both f8e5m2"},

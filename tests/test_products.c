@@ -287,8 +287,8 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
         return e;
     }
     if (g->act == AMP_GELU) e.extra += 4e-7 * fabs(e.before);
-    if (g->act == AMP_GELU && rounds_first && c->f8) { /* the product, before a bias that is left to a kernel, too */
-        double bias = c->bias ? (double)amp_load(c->bias, g->bias.dtype, j) : 0.0;
+    if (rounds_first && (g->act == AMP_GELU || (c->f8 && c->bias))) { /* of FP8, before a bias, too */
+        double bias = c->bias && c->f8 ? (double)amp_load(c->bias, g->bias.dtype, j) : 0.0;
         e.extra += 1.13 * ref_half_ulp(fabs(e.before) + fabs(bias), c->d.type);
     }
     e.after = ref_act(g->act, e.before);
@@ -984,6 +984,8 @@ static void linear_layers(t_run *t) {
                     (L.act == AMP_GELU ? 4e-7 * fabs(before[r * L.out + o]) : 0.0);
                 if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32 && bt != L.type)
                     bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type); /* rounded first */
+                if (L.act == AMP_GELU && t->place->kind == T_KIND_CUDA && L.type != AMP_F32)
+                    bound[r * L.out + o] += 1.13 * ref_half_ulp(before[r * L.out + o], L.type);
             }
         y = t_host(t, ny * size);
         aux = t_host(t, ny * size);
