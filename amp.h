@@ -864,10 +864,10 @@ typedef struct amp_precision {
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
    16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
-   act', the value before an act other than ReLU (GELU: on some GPUs), an FP8 product before its bias (on some GPUs), and
-   the value to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread
-   count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a
-   and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   act', the value before an act other than ReLU (GELU: on some GPUs), an FP8 product before its bias (on some GPUs),
+   and the value to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
+   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -10128,8 +10128,8 @@ typedef struct ampi_kernels {
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
     void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
-    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: none. Paths whose FMA
-       rounds once have it */
+    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: none. Paths whose
+       FMA rounds once have it */
     void (*direct)(const ampi_direct *d, int twice);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
@@ -10184,9 +10184,9 @@ static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, 
    AMPI_REG        asm's letter for a register of vectors; AMPI_FIRST: for the first of two operands
    AMPI_ASM1, 2    an instruction of one operand, of two; AMPI_EQUAL: its name for a == b
    AMPI_MM(name)   x86: the intrinsic _mm_name of this width
-   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some. MASKS: masks
-                   are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64.
-                   PACK4: pack4 */
+   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some. MASKS:
+                   masks are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM:
+                   stream64. PACK4: pack4 */
 #define AMPI_OP AMPI_TARGET AMPI_ALWAYS
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */
