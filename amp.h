@@ -247,6 +247,7 @@ typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
 typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
+typedef struct amp_any16 { uint16_t bits; } amp_any16; /* FP16 or BF16, as an amp_dtype beside it says at run time */
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
    verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
@@ -274,7 +275,8 @@ AMP_INLINE amp_optional amp_opt(float x);
    first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
    without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
    `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. */
+   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. A getter that asks
+   the device, or can fail, returns a status and fills *out; the others return the value. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -537,7 +539,8 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
+   is the set's, but SGD's first update is a parameter's own: the first one after its momentum was all 0 when it came
+   into use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
    the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
@@ -862,9 +865,9 @@ typedef struct amp_precision {
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
    16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
    act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
-   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
-   other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
-   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
+   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -2025,8 +2028,10 @@ typedef struct amp_param_entry {
     uint32_t no_decay;
     amp_dtype model_dtype, grad_dtype, moment_dtype;
     amp_master layout; /* what it really has: F32 also for FP32 model copies */
-    uint32_t group, _pad;
+    uint32_t group;
+    uint32_t before; /* steps of the set before this parameter's first one; AMPI_HAS_STEPPED: it has been stepped */
 } amp_param_entry;
+#define AMPI_HAS_STEPPED 0xffffffffu
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
@@ -2625,6 +2630,7 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
     uint32_t first, nesterov;
 } amp_coef;
 
+AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) { return (uint32_t)steps == p->before + 1u; }
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
@@ -2644,7 +2650,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.l2 = job->decoupled || p->no_decay ? 0.0f : g->weight_decay;
     c.momentum = g->momentum;
     c.one_dampening = amp_narrow(amp_dsub(1.0, amp_widen(g->dampening)));
-    c.first = job->record->steps == 1;
+    c.first = (uint32_t)amp_is_first_step(job->record->steps, p);
     c.nesterov = job->nesterov;
     return c;
 }
@@ -4127,9 +4133,8 @@ static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const 
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
     for (i = 0; i < n; i++)
-        for (k = 0; k < n; k++) {
+        for (k = 0; r[i].write && r[i].bytes && k < n; k++) {
             int used = r[k].read >= r[i].write || r[k].write;
-            if (!r[i].write) continue;
             if (k == i) continue;
             if (!used) continue;
             if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
@@ -4879,11 +4884,14 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
+static amp_status ampi_send_entries(amp_params *p) {
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+}
 static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return ampi_send_entries(p);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -5141,6 +5149,25 @@ static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_s
     return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
+/* Which parameters have not been stepped yet: SGD's first update of one is its own. A momentum that is all 0 tells. Of
+   those that come into use (used NULL: all of them do), or of all. */
+static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) {
+    amp_ctx *ctx = p->ctx;
+    amp_step_record r;
+    size_t i;
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
+    for (i = 0; i < p->n; i++) {
+        amp_param_entry *e = &p->entries[i];
+        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_histogram h = AMP_ZERO;
+        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        e->before = r.steps ? AMPI_HAS_STEPPED : 0;
+        if (!a.data || !r.steps || !ctx->b->histogram) continue;
+        AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
+        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+    }
+    return ampi_send_entries(p);
+}
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
     uint64_t elements;
@@ -5151,6 +5178,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_first_steps(p, used, 0));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -5162,9 +5190,13 @@ AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VER
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r = AMP_ZERO;
+    size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    for (i = 0; i < p->n; i++)
+        p->entries[i].before = steps ? AMPI_HAS_STEPPED : 0;
+    if (p->n) AMPI_TRY(ampi_send_entries(p));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -7478,7 +7510,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
 
 /* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
-    const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
+    const char *name; /* desc.NAME, also of desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
     size_t *ld, *stride;
@@ -7493,24 +7525,23 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
 }
 
 static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
-    char full[16];
+    const char *letter = x->name + sizeof "desc." - 1;
     size_t packed;
     if (*x->ld == 0) *x->ld = x->cols;
-    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", letter, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "%s is too large", x->name);
     AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
-        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", letter);
     if (*x->stride == 0)
         *x->stride = packed;
     else if (*x->stride == AMP_BROADCAST)
         *x->stride = 0;
     AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
-        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
+        "desc.stride_%s is %llu: batches would overwrite each other", letter, AMPI_ULL(*x->stride));
     *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
-    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
-    snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, full, x->array, *x->span, 1);
+    AMPI_CHECK(*x->span != (size_t)-1, "%s is too large", x->name);
+    return ampi_check_array(ctx, x->name, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -7564,10 +7595,10 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
     const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
-        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
-        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
-        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
-        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
+        {"desc.a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"desc.b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"desc.d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"desc.c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
     size_t i;
     if (!j->c.data) { /* d's own contents */
@@ -9754,8 +9785,10 @@ static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
     f->staged = 0;
     AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
-    for (i = 0; i < st->n_params; i++)
+    for (i = 0; i < st->n_params; i++) {
+        if (st->params[i]->n) AMPI_TRY(ampi_first_steps(st->params[i], NULL, 1));
         if (!st->params[i]->stochastic) AMPI_TRY(ampi_do_params_master_to_model(st->params[i]));
+    }
     return AMP_OK;
 }
 static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
@@ -10065,6 +10098,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #define AMPI_KC           256u
 #define AMPI_MC           528u
 #define AMPI_NC           512u
+#define AMPI_SMALL        8192u           /* at most so many numbers of A and B are multiplied where they lie */
 #define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
 #define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
@@ -10081,6 +10115,14 @@ typedef struct ampi_tally {
     uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
     float old[AMPI_BLOCK];                 /* amp_apply: weights before it */
 } ampi_tally;
+/* A small product from where its numbers lie: c[rows][cols] = a[rows][depth] b[depth][cols], B in strips of `lanes`
+   columns. */
+typedef struct ampi_direct {
+    const float *a, *b;
+    float *c;
+    size_t rows, cols, depth;
+    size_t a_row, a_k, b_k, b_strip, c_row; /* from one row, k or strip to the next */
+} ampi_direct;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -10098,7 +10140,9 @@ typedef struct ampi_kernels {
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
-    float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
+    /* a times b and times the three rows `step` bytes apart after it, of F32 or, on paths that have `direct`, of F16 or
+       BF16; any n. The order is the path's own: by lanes, whose sums are added one by one, then what is left of n */
+    void (*dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n);
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
@@ -10135,9 +10179,44 @@ typedef struct ampi_kernels {
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
     void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
+    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: none. Paths whose FMA
+       rounds once have it */
+    void (*direct)(const ampi_direct *d, int twice);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
+
+/* to[r] += rows[r * ld + k], times a[k] unless a is NULL, for k = 0, 1 ... and r < 4 */
+#ifdef AMPI_X86
+static __m128 ampi_four_terms(__m128 x, const float *a, size_t k) { return a ? _mm_mul_ps(_mm_set1_ps(a[k]), x) : x; }
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    __m128 sum = _mm_loadu_ps(to), s, t, u, v;
+    size_t k;
+    for (k = 0; k + 4 <= n; k += 4) {
+        s = _mm_loadu_ps(rows + k);
+        t = _mm_loadu_ps(rows + ld + k);
+        u = _mm_loadu_ps(rows + 2 * ld + k);
+        v = _mm_loadu_ps(rows + 3 * ld + k);
+        _MM_TRANSPOSE4_PS(s, t, u, v);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+        sum = _mm_add_ps(sum, ampi_four_terms(t, a, k + 1));
+        sum = _mm_add_ps(sum, ampi_four_terms(u, a, k + 2));
+        sum = _mm_add_ps(sum, ampi_four_terms(v, a, k + 3));
+    }
+    for (; k < n; k++) {
+        s = _mm_setr_ps(rows[k], rows[ld + k], rows[2 * ld + k], rows[3 * ld + k]);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+    }
+    _mm_storeu_ps(to, sum);
+}
+#else
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    size_t k, r;
+    for (k = 0; k < n; k++)
+        for (r = 0; r < 4; r++)
+            to[r] += a ? a[k] * rows[r * ld + k] : rows[r * ld + k];
+}
+#endif
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
@@ -10156,8 +10235,9 @@ typedef struct ampi_kernels {
    AMPI_REG        asm's letter for a register of vectors; AMPI_FIRST: for the first of two operands
    AMPI_ASM1, 2    an instruction of one operand, of two; AMPI_EQUAL: its name for a == b
    AMPI_MM(name)   x86: the intrinsic _mm_name of this width
-   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. MASKS: masks are no vectors. HALVES:
-                   F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64. PACK4: pack4 */
+   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some. MASKS: masks
+                   are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64.
+                   PACK4: pack4 */
 #define AMPI_OP AMPI_TARGET AMPI_ALWAYS
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */
@@ -10329,6 +10409,7 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 #  define AMPI_EQUAL    "cmpeq"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
 #  define AMPI_HAS_STREAM
@@ -10352,6 +10433,13 @@ AMPI_OP __m256i ampi_avx2_load8(const void *p)      { return _mm256_cvtepu8_epi3
 AMPI_OP __m256i ampi_avx2_from_halves(__m128i h)    { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
 AMPI_OP __m128i ampi_avx2_to_halves(__m256i x)      { return _mm256_cvtps_ph(_mm256_castsi256_ps(x), 0); }
 AMPI_OP __m128i ampi_avx2_load_bytes(const void *p) { return _mm_cvtepi8_epi16(ampi_avx2_low64(p)); }
+AMPI_OP __m256i ampi_avx2_first(size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+AMPI_OP __m256 ampi_avx2_load_some(const float *p, size_t n) {
+    return _mm256_maskload_ps(p, ampi_avx2_first(n));
+}
+AMPI_OP void ampi_avx2_store_some(float *p, size_t n, __m256 x) { _mm256_maskstore_ps(p, ampi_avx2_first(n), x); }
 /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
 AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
 /* clang-format on */
@@ -10394,6 +10482,7 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #  define AMPI_FIRST    "v"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_MASKS
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
@@ -10420,6 +10509,11 @@ AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si5
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
+AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
+    return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);
+}
+AMPI_OP void ampi_avx512_store_some(float *p, size_t n, __m512 x) { _mm512_mask_storeu_ps(p, ampi_avx512_first(n), x); }
 AMPI_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
     __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
     return a;
@@ -10908,10 +11002,15 @@ static amp_status ampi_cpu_sync(amp_ctx *ctx) {
 /* ---- arrays ---- */
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
+/* Where element i lies, if it is a float that can be read there; NULL if not. */
+static const float *ampi_in_place(amp_array a, size_t i) {
+    const char *p = ampi_at(a, i);
+    return a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0 ? (const float *)(const void *)p : NULL;
+}
 /* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
 static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, size_t n, float *buf) {
     const char *p = ampi_at(a, i);
-    if (a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0) return (const float *)(const void *)p;
+    if (ampi_in_place(a, i)) return (const float *)(const void *)p;
     k->widen[a.dtype](buf, p, n);
     return buf;
 }
@@ -11810,21 +11909,26 @@ static void ampi_pack_across(const ampi_kernels *kn, float *to, const ampi_panel
     }
 }
 static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
-    size_t s, r, k, e, n, depth = p->depth;
+    size_t s, r, k, e, n, depth = p->depth, first = p->first + p->r0 * p->ld + p->k0;
     for (s = 0; s < p->rows; s += width)
         for (r = 0; r < width; r += 4) { /* 4 rows at a time */
             float *t = to + s * depth + r;
+            const float *from = NULL;
+            size_t ld = depth;
             n = ampi_least(4, width - r);
+            if (n == 4 && s + r + 4 <= p->rows) from = ampi_in_place(p->x, first + (s + r) * p->ld);
+            if (from) ld = p->ld;
             for (e = 0; e < 4; e++) {
-                size_t i = s + r + e, at = p->first + (p->r0 + i) * p->ld + p->k0;
+                size_t i = s + r + e, at = first + i * p->ld;
                 if (i + 4 < p->rows) ampi_fetch_line(p, at + 4 * p->ld, depth);
+                if (from) continue;
                 if (i < p->rows && e < n)
                     kn->widen[p->x.dtype](row + e * depth, ampi_at(p->x, at), depth);
                 else
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                (kn->pack4)(t, width, row, depth, depth);
+                (kn->pack4)(t, width, from ? from : row, ld, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -11867,17 +11971,23 @@ static const float *ampi_bias_of(
         buf[i] = same;
     return buf;
 }
-/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
-static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
-    size_t col, size_t n, float *other, uint32_t *amax) {
-    size_t at = batch * d->stride_d + row * d->ldd + col, i;
+/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. First without bias. */
+static void ampi_epilogue_begin(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other) {
     float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
     if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         (kn->axpy)(acc, c, n, beta);
     }
+}
+static void ampi_epilogue_bias(
+    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
+}
+static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    size_t at = batch * d->stride_d + row * d->ldd + col, i;
     if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
@@ -11888,6 +11998,12 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
         for (i = 0; i < n; i++)
             acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+}
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    ampi_epilogue_begin(kn, d, acc, batch, row, col, n, other);
+    ampi_epilogue_bias(kn, d, acc, row, col, n, other);
+    ampi_epilogue_end(kn, d, acc, batch, row, col, n, other, amax);
 }
 
 /* ---- the ordered mode: tiles do what >>numerics says if a multiply-add rounds once, or if products are exact ---- */
@@ -11942,6 +12058,79 @@ static void ampi_multiply_panels(
                 kn->tile[t](kc, a, b, to, first);
         }
 }
+
+/* ---- small products: nothing is packed but a B whose rows lie along k, and what is no float ---- */
+
+static int ampi_is_small(const ampi_kernels *kn, const amp_gemm_job *d, size_t rows, size_t cols) {
+    const int here = kn->direct && d->k && d->k <= AMPI_KC && !d->sum_batches;
+    return here && (rows + cols) * d->k <= AMPI_SMALL;
+}
+/* D is what the tiles compute, as floats. */
+static int ampi_is_plain(const amp_gemm_job *d) {
+    const int alone = !d->c.data && !d->bias.data && !d->aux.data && d->act == AMP_ACT_NONE;
+    return alone && ampi_in_place(d->d, 0) && ampi_bits(amp_gemm_alpha(d)) == 0x3f800000u;
+}
+/* rows x cols of a matrix as floats, and their leading dimension. */
+static const float *ampi_small_floats(
+    const ampi_kernels *kn, amp_array x, size_t at, size_t rows, size_t cols, size_t *ld, float *to) {
+    const float *there = ampi_in_place(x, at);
+    size_t r;
+    if (there) return there;
+    for (r = 0; r < rows; r++)
+        kn->widen[x.dtype](to + r * cols, ampi_at(x, at + r * *ld), cols);
+    *ld = cols;
+    return to;
+}
+/* The rows of D, which lie one after the other in w->c. */
+static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, size_t r0, const ampi_panel *b,
+    size_t rows, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int whole = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const size_t cols = b->rows, each = whole ? AMPI_BLOCK / cols * cols : cols;
+    size_t i, k, n;
+    for (i = 0; i < rows * cols; i += n) {
+        const size_t row = r0 + i / cols;
+        n = ampi_least(each, rows * cols - i);
+        ampi_epilogue_begin(kn, d, w->c + i, batch, row, b->r0, n, w->row);
+        for (k = 0; k < n; k += cols)
+            ampi_epilogue_bias(kn, d, w->c + i + k, row + k / cols, b->r0, cols, w->row);
+        ampi_epilogue_end(kn, d, w->c + i, batch, row, b->r0, n, w->row, amax);
+    }
+}
+static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, const ampi_panel *a,
+    const ampi_panel *b, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int plain = ampi_is_plain(d), twice = d->m <= AMPI_FEW && !(d->flags & AMP_GEMM_ORDERED);
+    const size_t strip = kn->lanes, depth = d->k;
+    size_t lda = a->ld, ldb = b->ld, at = a->first + a->r0 * (a->across ? 1 : lda);
+    const float *from_b = w->b;
+    ampi_direct t = AMP_ZERO;
+    t.rows = a->rows;
+    t.depth = depth;
+    if (a->across) {
+        t.a = ampi_small_floats(kn, d->a, at, depth, t.rows, &lda, w->a);
+        t.a_row = 1;
+        t.a_k = lda;
+    } else {
+        t.a = ampi_small_floats(kn, d->a, at, t.rows, depth, &lda, w->a);
+        t.a_row = lda;
+        t.a_k = 1;
+    }
+    if (b->across)
+        from_b = ampi_small_floats(kn, d->b, b->first + b->r0, depth, b->rows, &ldb, w->b);
+    else
+        ampi_pack_strips(kn, w->b, b, strip, w->row);
+    t.b = from_b;
+    t.b_k = b->across ? ldb : strip;
+    t.b_strip = b->across ? strip : strip * depth;
+    t.cols = b->rows;
+    t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;
+    t.c_row = plain ? d->ldd : b->rows;
+    (kn->direct)(&t, twice);
+    if (!plain) ampi_small_end(j, w, batch, a->r0, b, a->rows, amax);
+}
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
     const amp_gemm_job *d = j->d;
@@ -11953,6 +12142,12 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
+    a.depth = b.depth = d->k;
+    if (ampi_is_small(kn, d, a.rows, b.rows)) {
+        ampi_small_product(j, w, batch, &a, &b, &amax);
+        ampi_join_amax(j, amax);
+        return;
+    }
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (; batch <= last; batch++, a.first += d->stride_a, b.first += d->stride_b)
         for (k0 = 0; k0 < d->k; k0 += kc) {
@@ -12002,14 +12197,28 @@ static void ampi_few_dots(
     const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    size_t c, k, r, n;
-    for (c = 0; c < cols; c++)
-        for (k = 0; k < kc; k += n) {
-            const float *b;
+    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, narrow = halves && kn->direct && j->rows == 1;
+    size_t c, k, r, n, each, i;
+    for (c = 0; c < cols; c += each) /* 4 rows of B, or one, which is taken for 4 */
+        for (each = cols - c < 4 ? 1 : 4, k = 0; k < kc; k += n) {
+            const size_t at = b0 + (c0 + c) * d->ldb + k0 + k;
+            size_t step = each == 4 ? d->ldb * amp_dtype_size(d->b.dtype) : 0;
+            const char *b = ampi_at(d->b, at);
+            amp_dtype t = d->b.dtype;
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
-            b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
-            for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
+            if (!narrow && !ampi_in_place(d->b, at)) {
+                for (i = 0; i < each; i++)
+                    (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
+                b = (const char *)w->b;
+                step = each == 4 ? n * sizeof *w->b : 0;
+                t = AMP_F32;
+            }
+            for (r = 0; r < j->rows; r++) {
+                float sum[4];
+                (kn->dots)(sum, w->a + r * kc + k, b, step, t, n);
+                for (i = 0; i < each; i++)
+                    w->c[r * j->cols + c + i] += sum[i];
+            }
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -12080,6 +12289,11 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
     (void)ampi_run(j->c, j->blocks_m * j->blocks_n * amp_gemm_outputs(d), multiplications / 32.0, ampi_gemm_task, j);
 }
 
+/* Small ones have the same chains, but for dots of whole vectors. */
+static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
+    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED) || d->sum_batches) return 0;
+    return (d->trans_b && d->k >= 4 * kn->lanes) || !ampi_is_small(kn, d, d->m, d->n);
+}
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
@@ -12108,7 +12322,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
     if (d.amax_d) *d.amax_d = 0.0f;
-    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED) && !d.sum_batches)
+    if (ampi_is_few(j.c->k, &d))
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
@@ -12164,14 +12378,19 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
     size_t c;
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++) {
-        const amp_bias_grad_job *d = j->job;
-        for (c = 0; c < cols && d->step != 1; c++)
-            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
@@ -13362,6 +13581,7 @@ AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, 
     if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
 }
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
+#  ifndef AMPI_HAS_SOME
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
     memcpy(some, u, n * sizeof *u);
@@ -13372,6 +13592,7 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
     AMPI_STORE(some, x);
     memcpy(u, some, n * sizeof *u);
 }
+#  endif
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
         size_t i; \
@@ -13683,23 +13904,64 @@ AMPI_OUTER uint32_t AMPI_F(fit_to)(float *to, const float *u, size_t n, float by
     AMPI_F(done)();
     return AMPI_LEFT(i, n) ? ampi_scalar_fit_to(to + i, u + i, n - i, by, limit, amax) : amax;
 }
-AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
-    const size_t width = AMPI_WIDTH;
-    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
-    float lane[AMPI_WIDTH], sum;
-    size_t i, k;
-    for (i = 0; i + 4u * width <= n; i += 4u * width) {
-        s0 = AMPI_FMA(AMPI_LOAD(a + i), AMPI_LOAD(b + i), s0);
-        s1 = AMPI_FMA(AMPI_LOAD(a + i + width), AMPI_LOAD(b + i + width), s1);
-        s2 = AMPI_FMA(AMPI_LOAD(a + i + 2u * width), AMPI_LOAD(b + i + 2u * width), s2);
-        s3 = AMPI_FMA(AMPI_LOAD(a + i + 3u * width), AMPI_LOAD(b + i + 3u * width), s3);
+/* Of a product's factors: fused operations make a NaN quiet. */
+AMPI_INNER AMPI_FLOATS AMPI_F(factor)(const char *p, amp_dtype t) {
+    if (t == AMP_F32) return AMPI_AS_FLOATS(AMPI_LOAD_WORDS(p));
+    if (t == AMP_BF16) return AMPI_AS_FLOATS(AMPI_SHL(AMPI_F(load16)(p), 16));
+    return AMPI_AS_FLOATS(AMPI_F(widened)(p, t));
+}
+/* lane[0 .. 2 W]: the products of a with two rows, added up by lanes; n: a multiple of 4 W. */
+AMPI_INNER void AMPI_F(two_rows_of)(amp_dtype t, float *lane, const float *a, const char *b, size_t step, size_t n) {
+    const size_t next = amp_dtype_size(t) * AMPI_WIDTH;
+    const AMPI_FLOATS z = AMPI_SET(0.0f);
+    AMPI_FLOATS s[4] = {z, z, z, z}, u[4] = {z, z, z, z}, x;
+    for (; n; n -= 4u * AMPI_WIDTH, a += 4u * AMPI_WIDTH, b += 4u * next) {
+#  define AMPI_X(v) \
+    x = AMPI_LOAD(a + v * AMPI_WIDTH); \
+    s[v] = AMPI_FMA(x, AMPI_F(factor)(b + v * next, t), s[v]); \
+    u[v] = AMPI_FMA(x, AMPI_F(factor)(b + step + v * next, t), u[v]); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 2u * step + v * next); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 3u * step + v * next);
+        AMPI_X(0)
+        AMPI_X(1)
+        AMPI_X(2)
+        AMPI_X(3)
+#  undef AMPI_X
     }
-    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s0, s1), AMPI_ADD(s2, s3)));
-    for (sum = lane[0], k = 1; k < AMPI_WIDTH; k++)
-        sum += lane[k];
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
+    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s[0], s[1]), AMPI_ADD(s[2], s[3])));
+    AMPI_STORE(lane + AMPI_WIDTH, AMPI_ADD(AMPI_ADD(u[0], u[1]), AMPI_ADD(u[2], u[3])));
+}
+AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    if (t == AMP_F32) AMPI_F(two_rows_of)(AMP_F32, lane, a, b, step, n);
+#  ifdef AMPI_HAS_FMA
+    if (t == AMP_F16) AMPI_F(two_rows_of)(AMP_F16, lane, a, b, step, n);
+    if (t == AMP_BF16) AMPI_F(two_rows_of)(AMP_BF16, lane, a, b, step, n);
+#  endif
+}
+AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
+    float lane[4u * AMPI_WIDTH], left[16u * AMPI_WIDTH];
+    const float *last = (const float *)(const void *)b + whole;
+    size_t ld = step / 4u, r;
+    if (whole) {
+        AMPI_F(two_rows)(lane, a, b, step, t, whole);
+        AMPI_F(two_rows)(lane + 2u * AMPI_WIDTH, a, b + 2u * step, step, t, whole);
+    }
+    if (t != AMP_F32 && rest) {
+        for (r = 0; r < 4; r++) {
+            const char *from = b + r * step + whole * size;
+            if (t == AMP_F16)
+                AMPI_F(widen_f16)(left + r * 4u * AMPI_WIDTH, from, rest);
+            else
+                AMPI_F(widen_bf16)(left + r * 4u * AMPI_WIDTH, from, rest);
+        }
+        last = left;
+        ld = 4u * AMPI_WIDTH;
+    }
+    AMPI_F(done)();
+    memset(to, 0, 4u * sizeof *to);
+    if (whole) ampi_four_chains(to, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
+    if (rest) ampi_four_chains(to, last, ld, rest, a + whole);
 }
 /* The exponents of one vector; what is found on the way goes into the counters. */
 AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {
@@ -13939,9 +14201,10 @@ AMPI_OUTER void AMPI_F(pack4)(float *to, size_t width, const float *rows, size_t
 /* ---- `rows` is a constant wherever these are inlined: what lies beyond it is not compiled, and each p[i] and q[i] is
    a register. A list, no loop: with gcc -O1 they would be memory then ---- */
 #if AMPI_PASS == AMPI_PASS_VECTOR
-#  define AMPI_COLUMNS     (2u * AMPI_WIDTH)
-#  define AMPI_MOST_ROWS   12
-#  define AMPI_EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#  define AMPI_COLUMNS       (2u * AMPI_WIDTH)
+#  define AMPI_MOST_ROWS     12
+#  define AMPI_EIGHT_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#  define AMPI_EACH_ROW(X)   AMPI_EIGHT_ROWS(X) X(8) X(9) X(10) X(11)
 AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS s = AMPI_SET(a);
     *p = AMPI_FMA(s, x, *p);
@@ -13986,7 +14249,63 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
     }
 AMPI_TILES(AMP_X)
 #  undef AMP_X
-#  ifndef AMPI_HAS_FMA
+#  ifdef AMPI_HAS_FMA
+/* At most 8 rows of a strip, or 4 of two (`wide`), from column c on; `full` and `twice` are constants, too. */
+AMPI_INNER void AMPI_F(direct_rows)(
+    uint32_t rows, const ampi_direct *d, size_t r, size_t c, int wide, int full, int twice) {
+    const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
+    AMPI_FLOATS p[8] = {z, z, z, z, z, z, z, z};
+    AMPI_FLOATS q[4] = {z, z, z, z}, x, y = z, s;
+    const size_t row = d->a_row, a_k = d->a_k, b_k = d->b_k, strip = d->b_strip, n = d->cols - c;
+    const float *a = d->a + r * row, *b = d->b + c / AMPI_WIDTH * strip;
+    float *to = d->c + r * d->c_row + c;
+    size_t k;
+    for (k = d->depth; k--; a += a_k, b += b_k) {
+        x = full ? AMPI_LOAD(b) : AMPI_F(load_some)(b, n);
+        if (wide) y = AMPI_LOAD(b + strip);
+#  define AMPI_X(i) \
+    if (rows > i) s = AMPI_SET(a[i * row]); \
+    if (rows > i && twice) p[i] = AMPI_ADD(p[i], AMPI_MUL(s, x)); \
+    if (rows > i && !twice) p[i] = AMPI_FMA(s, x, p[i]); \
+    if (rows > i && wide) q[i % 4] = AMPI_FMA(s, y, q[i % 4]);
+        AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+    }
+#  define AMPI_X(i) \
+    if (rows > i && twice) p[i] = AMPI_ADD(z, p[i]); \
+    if (rows > i && full) AMPI_STORE(to + i * d->c_row, p[i]); \
+    if (rows > i && !full) AMPI_F(store_some)(to + i * d->c_row, n, p[i]); \
+    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i % 4]);
+    AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+}
+AMPI_INNER void AMPI_F(direct_block)(uint32_t rows, const ampi_direct *d, size_t r, int twice) {
+    size_t c = 0;
+    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH) {
+        AMPI_F(direct_rows)(4, d, r, c, 1, 1, 0);
+        if (rows == 8) AMPI_F(direct_rows)(4, d, r + 4, c, 1, 1, 0);
+    }
+    for (; c + AMPI_WIDTH <= d->cols; c += AMPI_WIDTH)
+        AMPI_F(direct_rows)(rows, d, r, c, 0, 1, twice);
+    if (c < d->cols) AMPI_F(direct_rows)(rows, d, r, c, 0, 0, twice);
+}
+AMPI_INNER void AMPI_F(direct_blocks)(const ampi_direct *d, int twice) {
+    size_t r = 0;
+    for (; !twice && r + 8 <= d->rows; r += 8)
+        AMPI_F(direct_block)(8, d, r, twice);
+    for (; !twice && r + 4 <= d->rows; r += 4)
+        AMPI_F(direct_block)(4, d, r, twice);
+    for (; r < d->rows; r++)
+        AMPI_F(direct_block)(1, d, r, twice);
+}
+AMPI_OUTER void AMPI_F(direct)(const ampi_direct *d, int twice) {
+    if (twice)
+        AMPI_F(direct_blocks)(d, 1);
+    else
+        AMPI_F(direct_blocks)(d, 0);
+    AMPI_F(done)();
+}
+#  else
 AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
     size_t i, k;
     for (i = 0; i < rows; i++, c += AMPI_LDC) {
@@ -14008,7 +14327,7 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* the loops that each path has */
 /* clang-format off */
 #  define AMPI_LOOPS(X) \
-    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dot) X(squares) X(sum) X(count) X(largest) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
     X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
 /* clang-format on */
@@ -14023,6 +14342,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMP_X
 #  ifdef AMPI_HAS_FMA
     k->fused = NULL;
+    k->direct = AMPI_F(direct);
 #  else
     k->fused = AMPI_F(fused);
 #  endif
@@ -14067,6 +14387,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMPI_EQUAL
 #  undef AMPI_HAS_FMA
 #  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_SOME
 #  undef AMPI_HAS_MASKS
 #  undef AMPI_HAS_HALVES
 #  undef AMPI_HAS_HALVES_OF_F8

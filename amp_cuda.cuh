@@ -1747,7 +1747,8 @@ typedef struct ampi_k_updating {
     amp_dtype grad_type, weight_type;
     amp_draw draw;
     const ampi_k_u4 *keys; /* AMPI_KEYS for each amp_stored */
-    int stochastic, moments, pair, drawn, brief;
+    int stochastic, moments, pair, drawn;
+    int brief;     /* Adam: ampi_k_adam_brief may; SGD: this is the parameter's first step */
     int grad_wide; /* gradients are aligned where the other arrays are */
 } ampi_k_updating;
 
@@ -2043,7 +2044,8 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
     if (!ampi_nonzero(coef->momentum)) {
         c.momentum = 0.0f;
         ampi_k_update_each<kind>(step, x, &c);
-    } else if (coef->first) {
+    } else if (brief) {
+        c.first = 1;
         ampi_k_update_each<kind>(step, x, &c);
     } else {
         c.first = 0;
@@ -2053,7 +2055,7 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
 /* One of them, with the count of its update: counting has no registers for all of them at once. */
 template <int kind, int N>
 AMPI_K uint32_t ampi_k_update_counted(
-    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
+    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, int first, ampi_k_tally *tally) {
     ampi_k_working<1> one;
     float step[1];
     uint32_t old = x->w[k];
@@ -2062,7 +2064,7 @@ AMPI_K uint32_t ampi_k_update_counted(
     one.b[0] = x->b[k];
     one.v[0] = x->v[k];
     one.inf = 0;
-    ampi_k_update_rule<kind>(step, &one, coef, 0);
+    ampi_k_update_rule<kind>(step, &one, coef, first);
     x->w[k] = one.w[0];
     x->b[k] = one.b[0];
     x->v[k] = one.v[0];
@@ -2077,7 +2079,8 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) updates |= ampi_k_update_counted<kind>(&x, k, at, coef, tally) << k;
+        if (counted)
+            updates |= ampi_k_update_counted<kind>(&x, k, at, coef, kind == AMP_UPDATE_SGD && p->brief, tally) << k;
     if (!counted) ampi_k_update_rule<kind>(step, &x, coef, p->brief);
     if (p->zero) {
         uint32_t zero[N];
@@ -2181,6 +2184,7 @@ AMPI_K void ampi_k_update_common(ampi_k_update_room *room, const amp_update_job 
         amp_param_entry like;
         like.group = k / 2u;
         like.no_decay = k % 2u;
+        like.before = 0;
         room->coef[k] = amp_coef_of(job, &like);
     }
     ampi_k_update_keys(room->keys, seed);
@@ -2217,6 +2221,7 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
             p.brief = kind == AMP_UPDATE_ADAM && ampi_k_is_brief(own);
+            if (kind == AMP_UPDATE_SGD) p.brief = amp_is_first_step(room->record.steps, &p.e);
             ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
         i += gridDim.x;
@@ -4319,6 +4324,9 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
     plan->epilogue = ampi_cu_gelu_epilogue(p);
     return NULL;
 }
+static int ampi_cu_has_gelu(const amp_gemm_job *p) {
+    return p->d.dtype != AMP_F32 && p->act == AMP_GELU && !p->bias_per_row;
+}
 /* As much as possible inside the product. */
 static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
@@ -4328,7 +4336,7 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
     plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU && !p->bias_per_row) return ampi_cu_fuse_gelu(p, plan);
+    if (ampi_cu_has_gelu(p)) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";

@@ -2092,7 +2092,7 @@ static void xent_weights(t_run *t) {
         t_get(t, &loss, e.loss, 4);
         xent_each_f64(t, &e, x, labels, weighted ? w : NULL, soft ? p : NULL, want_row, want, &want_loss);
         for (i = 0; i < rows; i++)
-            CHECK_NEAR((double)row[i], want_row[i], 1e-5);
+            CHECK_NEAR((double)row[i], want_row[i], 1e-5 + 1e-6 * fabs(want_row[i]));
         for (i = 0; i < n; i++)
             CHECK_NEAR((double)g[i], want[i], 2e-6);
         CHECK_NEAR((double)loss, want_loss, 3e-5);
