@@ -7179,8 +7179,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    const int ends = reader == AMPI_BACKWARD && !k->set;
-    k->valid = !fresh ? 0 : 1 + ends;
+    const uint32_t ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
@@ -10179,8 +10179,8 @@ typedef struct ampi_kernels {
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
     void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
-    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: none. Paths whose
-       FMA rounds once have it */
+    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: FMA
+       rounds twice */
     void (*direct)(const ampi_direct *d, int twice);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
@@ -10235,9 +10235,9 @@ static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, 
    AMPI_REG        asm's letter for a register of vectors; AMPI_FIRST: for the first of two operands
    AMPI_ASM1, 2    an instruction of one operand, of two; AMPI_EQUAL: its name for a == b
    AMPI_MM(name)   x86: the intrinsic _mm_name of this width
-   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some. MASKS:
-                   masks are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM:
-                   stream64. PACK4: pack4 */
+   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some.
+                   MASKS: masks are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them.
+                   STREAM: stream64. PACK4: pack4 */
 #define AMPI_OP AMPI_TARGET AMPI_ALWAYS
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */

@@ -426,8 +426,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    const int ends = reader == AMPI_BACKWARD && !k->set;
-    k->valid = !fresh ? 0 : 1 + ends;
+    const uint32_t ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
