@@ -726,6 +726,14 @@ void print_place() {
     thread_text(text, sizeof text);
     fprintf(stderr, "HOSTCUDA AT: %s\n", text);
 }
+#if HCU_HAS_ASAN
+extern "C" void __ubsan_on_report() { /* the sanitizer calls it before it prints, and has no callback at its end */
+    char text[400];
+    if (!thread_runs()) return;
+    thread_text(text, sizeof text);
+    fprintf(stderr, "HOSTCUDA UNDEFINED AT: %s\n", text);
+}
+#endif
 static int g_progress_fd = -1, g_interval = 10, g_same_place;
 static void say(int fd, const char *text) {
     if (write(fd, text, strlen(text)) < 0) _exit(1);

@@ -1,6 +1,6 @@
-/* digits.cu - a classifier of ten patterns, and the mistakes that leave such a one at NaN or at the accuracy of a guess: -DMISTAKE=1 a
-   block of too many threads, 2 gradients that are added to and never cleared, 3 softmax without its maximum, 4 a missing barrier.
-   docs/hostcuda.md has the table. For run_own.sh. */
+/* digits.cu - a classifier of ten patterns, and mistakes that leave such a one at NaN or at the accuracy of a guess.
+ * -DMISTAKE=1 a block of too many threads, 2 gradients that are added to and never cleared, 3 softmax without its
+ * maximum, 4 a missing barrier. docs/hostcuda.md has the table. For run_own.sh. */
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -11,18 +11,21 @@ enum { IMAGES = 40, PIXELS = 64, DIGITS = 10, WEIGHTS = PIXELS * DIGITS };
 
 __global__ void logits(const float *x, const float *w, float *y) {
     float sum = 0;
-    for (int i = 0; i < PIXELS; i++) sum += x[blockIdx.x * PIXELS + i] * w[i * DIGITS + threadIdx.x];
+    for (int i = 0; i < PIXELS; i++)
+        sum += x[blockIdx.x * PIXELS + i] * w[i * DIGITS + threadIdx.x];
     y[blockIdx.x * DIGITS + threadIdx.x] = sum;
 }
 __global__ void softmax(const float *y, float *p) {
     __shared__ float e[DIGITS];
     const float *row = y + blockIdx.x * DIGITS;
     float top = row[0], sum = 0;
-    for (int k = 1; k < DIGITS; k++) top = fmaxf(top, row[k]);
+    for (int k = 1; k < DIGITS; k++)
+        top = fmaxf(top, row[k]);
     if (MISTAKE == 3) top = 0;
     e[threadIdx.x] = expf(row[threadIdx.x] - top);
     if (MISTAKE != 4) __syncthreads();
-    for (int k = 0; k < DIGITS; k++) sum += e[k];
+    for (int k = 0; k < DIGITS; k++)
+        sum += e[k];
     p[blockIdx.x * DIGITS + threadIdx.x] = e[threadIdx.x] / sum;
 }
 __global__ void gradient(const float *x, const float *p, float *g) {
@@ -46,7 +49,8 @@ int main() {
     srand(2);
     for (int i = 0; i < IMAGES * PIXELS; i++)
         hx[i] = scale * ((i % PIXELS % DIGITS == i / PIXELS % DIGITS ? 1.0f : 0.0f) + 0.3f * rand() / RAND_MAX);
-    for (int i = 0; i < WEIGHTS; i++) hw[i] = 0.1f * (rand() / (float)RAND_MAX - 0.5f);
+    for (int i = 0; i < WEIGHTS; i++)
+        hw[i] = 0.1f * (rand() / (float)RAND_MAX - 0.5f);
     cudaMalloc(&x, sizeof hx);
     cudaMalloc(&w, sizeof hw);
     cudaMalloc(&y, sizeof hy);
@@ -66,7 +70,8 @@ int main() {
     cudaMemcpy(hy, y, sizeof hy, cudaMemcpyDeviceToHost);
     for (int n = 0; n < IMAGES; n++) {
         int best = 0;
-        for (int k = 1; k < DIGITS; k++) best = hy[n * DIGITS + k] > hy[n * DIGITS + best] ? k : best;
+        for (int k = 1; k < DIGITS; k++)
+            best = hy[n * DIGITS + k] > hy[n * DIGITS + best] ? k : best;
         right += best == n % DIGITS;
     }
     printf("%d of %d right, first logit is %s\n", right, (int)IMAGES, std::isfinite(hy[0]) ? "a number" : "NaN");

@@ -1,5 +1,5 @@
-/* stuck.cu - a kernel that never ends: its first warp is at a barrier, the second waits for a flag that nobody sets. After three
-   seconds it gets what Ctrl-C sends. For run_own.sh. */
+/* stuck.cu - a kernel that never ends: its first warp is at a barrier, the second waits for a flag that nobody sets.
+   After three seconds it gets what Ctrl-C sends. For run_own.sh. */
 #include <csignal>
 #include <cstdio>
 #include <pthread.h>
