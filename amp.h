@@ -247,6 +247,7 @@ typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
 typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
+typedef struct amp_any16 { uint16_t bits; } amp_any16; /* FP16 or BF16, as an amp_dtype beside it says at run time */
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
    verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
@@ -274,7 +275,8 @@ AMP_INLINE amp_optional amp_opt(float x);
    first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
    without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
    `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. */
+   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. A getter that asks
+   the device, or can fail, returns a status and fills *out; the others return the value. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -537,7 +539,8 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
+   is the set's, but SGD's first update is a parameter's own: the first one after its momentum was all 0 when it came
+   into use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
    the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
@@ -843,8 +846,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the
-   set, the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs of amp do it for what they write,
+   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
    Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
@@ -861,10 +864,10 @@ typedef struct amp_precision {
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
    16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
-   act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
-   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
-   other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
-   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   act', the value before an act other than ReLU (GELU: on some GPUs), an FP8 product before its bias (on some GPUs),
+   and the value to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
+   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -2025,8 +2028,10 @@ typedef struct amp_param_entry {
     uint32_t no_decay;
     amp_dtype model_dtype, grad_dtype, moment_dtype;
     amp_master layout; /* what it really has: F32 also for FP32 model copies */
-    uint32_t group, _pad;
+    uint32_t group;
+    uint32_t before; /* steps of the set before this parameter's first one; AMPI_HAS_STEPPED: it has been stepped */
 } amp_param_entry;
+#define AMPI_HAS_STEPPED 0xffffffffu
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
@@ -2625,6 +2630,7 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
     uint32_t first, nesterov;
 } amp_coef;
 
+AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) { return (uint32_t)steps == p->before + 1u; }
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
@@ -2644,7 +2650,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.l2 = job->decoupled || p->no_decay ? 0.0f : g->weight_decay;
     c.momentum = g->momentum;
     c.one_dampening = amp_narrow(amp_dsub(1.0, amp_widen(g->dampening)));
-    c.first = job->record->steps == 1;
+    c.first = (uint32_t)amp_is_first_step(job->record->steps, p);
     c.nesterov = job->nesterov;
     return c;
 }
@@ -4006,11 +4012,13 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes); /* casts of it are made again */
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
+            ampi_wrote(ctx, ptr, ctx->blocks[i].bytes);
             (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
             ctx->rows[0].bytes -= ctx->blocks[i].bytes;
             ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
@@ -4037,6 +4045,7 @@ static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t 
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->copy)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
@@ -4045,6 +4054,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->copy_async)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
@@ -4053,6 +4063,7 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->zero)(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
@@ -4154,6 +4165,9 @@ static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the seco
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
+static void ampi_wrote_array(amp_ctx *ctx, amp_array a, size_t n) {
+    ampi_wrote(ctx, a.data, n * amp_dtype_size(a.dtype));
+}
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
@@ -4185,6 +4199,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
         "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
     AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
+    ampi_wrote_array(ctx, dst, count);
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -4869,11 +4884,14 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
+static amp_status ampi_send_entries(amp_params *p) {
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+}
 static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return ampi_send_entries(p);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -5107,10 +5125,18 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
     AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
+static void ampi_wrote_grads(const amp_params *p) { /* or sums of them */
+    size_t i;
+    for (i = 0; i < p->n && p->ctx->scope; i++) {
+        ampi_wrote_array(p->ctx, amp_param_grad(p, i), (size_t)p->entries[i].count);
+        ampi_wrote(p->ctx, p->entries[i].accum, (size_t)p->entries[i].count * sizeof(float));
+    }
+}
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
+    ampi_wrote_grads(p);
     for (i = 0; i < p->n; i++)
         AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
@@ -5123,6 +5149,25 @@ static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_s
     return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
+/* Which parameters have not been stepped yet: SGD's first update of one is its own. A momentum that is all 0 tells. Of
+   those that come into use (used NULL: all of them do), or of all. */
+static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) {
+    amp_ctx *ctx = p->ctx;
+    amp_step_record r;
+    size_t i;
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
+    for (i = 0; i < p->n; i++) {
+        amp_param_entry *e = &p->entries[i];
+        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_histogram h = AMP_ZERO;
+        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        e->before = r.steps ? AMPI_HAS_STEPPED : 0;
+        if (!a.data || !r.steps || !ctx->b->histogram) continue;
+        AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
+        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+    }
+    return ampi_send_entries(p);
+}
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
     uint64_t elements;
@@ -5133,6 +5178,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_first_steps(p, used, 0));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -5144,9 +5190,13 @@ AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VER
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r = AMP_ZERO;
+    size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    for (i = 0; i < p->n; i++)
+        p->entries[i].before = steps ? AMPI_HAS_STEPPED : 0;
+    if (p->n) AMPI_TRY(ampi_send_entries(p));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -5177,33 +5227,48 @@ static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) 
     return AMP_OK;
 }
 
+static int ampi_is_scale(float x) { return amp_is_finite(x) && x > 0.0f && amp_is_finite(ampi_inverse(x)); }
+/* What a rule with this scale may not have, and which number it is; NULL: it is good. For what is given, and for what
+   comes from a file. */
+static const char *ampi_rule_fault(const amp_scaler_state *s, double *is) {
+    const float growth = s->growth_factor, backoff = s->backoff_factor;
+    *is = growth;
+    if (!amp_is_finite(growth) || !(growth > 1.0f)) return "growth_factor, which must be > 1,";
+    *is = backoff;
+    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
+        return "backoff_factor, which must be in (0, 1),";
+    *is = s->growth_interval;
+    if (s->growth_interval < AMP_NONE) return "growth_interval, which must be > 0, 0 (for 2000) or AMP_NONE,";
+    *is = s->hysteresis;
+    if (s->hysteresis < 0) return "hysteresis, which must be >= 0,";
+    *is = s->min_scale;
+    if (!ampi_is_scale(s->min_scale)) return "min_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->min_scale > s->scale) return "min_scale, which may not be above the scale,";
+    *is = s->max_scale;
+    if (!ampi_is_scale(s->max_scale)) return "max_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->max_scale < s->scale) return "max_scale, which may not be below the scale,";
+    *is = s->mode;
+    return s->mode > (uint32_t)AMP_SCALER_OFF ? "mode" : NULL;
+}
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
 static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
-    float backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : one;
-    float hi = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
-    AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
+    const float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
+    amp_scaler_state t = *s;
+    const char *fault;
+    double is = 0.0;
     AMPI_CHECK(!d->flags, "desc.flags is not 0");
-    AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);
-    AMPI_CHECK(backoff > 0.0f && backoff < 1.0f, "desc.backoff_factor is %g; it must be in (0, 1)", (double)backoff);
-    AMPI_CHECK(d->growth_interval >= AMP_NONE, "desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed",
-        (int)d->growth_interval);
-    AMPI_CHECK(d->hysteresis >= 0, "desc.hysteresis is %d; it must be >= 0", (int)d->hysteresis);
-    AMPI_TRY(ampi_check_scale(ctx, "desc.min_scale", lo));
-    AMPI_TRY(ampi_check_scale(ctx, "desc.max_scale", hi));
-    AMPI_CHECK(lo <= s->scale, "desc.min_scale %g is above the scale %g", (double)lo, (double)s->scale);
-    AMPI_CHECK(hi >= s->scale, "desc.max_scale %g is below the scale %g", (double)hi, (double)s->scale);
-    s->growth_factor = growth;
-    s->backoff_factor = backoff;
-    s->min_scale = lo;
-    s->max_scale = hi;
-    s->growth_interval = d->growth_interval ? d->growth_interval : 2000;
-    s->hysteresis = d->hysteresis ? d->hysteresis : 1;
-    s->mode = (uint32_t)d->mode;
-    s->no_check = d->no_check != 0;
-    s->dead_after = d->dead_after ? d->dead_after : 10;
+    t.growth_factor = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
+    t.backoff_factor = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    t.min_scale = ampi_nonzero(d->min_scale) ? d->min_scale : one;
+    t.max_scale = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
+    t.growth_interval = d->growth_interval ? d->growth_interval : 2000;
+    t.hysteresis = d->hysteresis ? d->hysteresis : 1;
+    t.mode = (uint32_t)d->mode;
+    t.no_check = d->no_check != 0;
+    t.dead_after = d->dead_after ? d->dead_after : 10;
+    fault = ampi_rule_fault(&t, &is);
+    AMPI_CHECK(!fault, "desc.%s is %g", fault, is);
+    *s = t;
     return AMP_OK;
 }
 
@@ -5455,6 +5520,8 @@ static amp_status ampi_do_unscale(
     AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
+    for (i = 0; dst && i < n; i++)
+        ampi_wrote_array(ctx, dst[i], grads[i].count);
     if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
         AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));
@@ -5938,6 +6005,7 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     AMPI_TRY(job.summed ? (ctx->b->inspect)(ctx, &job) : (ctx->b->conclude)(ctx, &job));
     add.table = p->table;
     add.record = p->record;
+    ampi_wrote_grads(p);
     AMPI_TRY((ctx->b->add)(ctx, &add));
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s)) s->checked = 1;
@@ -5972,6 +6040,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
+    ampi_wrote_grads(p);
     AMPI_TRY((ctx->b->inspect)(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
     s->checked = 1;
@@ -6019,6 +6088,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
         AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
         job.record = p->probe;
     }
+    ampi_wrote_grads(p);
     return (ctx->b->clip)(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
@@ -6788,6 +6858,14 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
+/* A verb writes here, or frees it: the casts of what lies there are stale. */
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
+    size_t i, n = ctx->scope && data ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++) {
+        ampi_cached *k = &ctx->scope->cached[i];
+        if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
+    }
+}
 static void ampi_iteration_ended(amp_ctx *ctx) {
     size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
     for (i = 0; i < n; i++)
@@ -7101,8 +7179,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    const int ends = reader == AMPI_BACKWARD && !k->set;
-    k->valid = !fresh ? 0 : 1 + ends;
+    const uint32_t ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
@@ -7367,7 +7445,7 @@ static amp_status ampi_do_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
     amp_ctx *ctx = f->ctx;
     amp_quantize_job j;
-    size_t n;
+    size_t n = 0;
     AMPI_TRY(ampi_check_tensor(f, i));
     j = ampi_fp8_job(f, i, dst.data ? dst.dtype : dst_t.dtype);
     j.src = src;
@@ -7377,6 +7455,8 @@ static amp_status ampi_do_quantize(
     j.cols = cols;
     j.keep = keep != 0;
     AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
+    ampi_wrote_array(ctx, j.dst, n);
+    ampi_wrote_array(ctx, j.dst_t, n);
     return n ? (ctx->b->quantize)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
@@ -7578,9 +7658,15 @@ static void ampi_without_product(amp_gemm_job *j) {
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
     if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
     return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
+static void ampi_gemm_wrote(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
+    ampi_wrote_array(ctx, j->d, span->d);
+    ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
+    if (!j->backward) ampi_wrote_array(ctx, j->aux, span->d);
+}
 /* A resolved product, whose operands are in the dtype in which they are read. */
 static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
     if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
@@ -7588,6 +7674,7 @@ static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spa
     if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, "desc.c", j->c, "desc.d", j->d));
     AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
+    if (goal->kind == AMPI_RUN) ampi_gemm_wrote(ctx, j, span);
     switch (goal->kind) {
     case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
     case AMPI_TUNE: return ctx->b->gemm_tune ? (ctx->b->gemm_tune)(ctx, j) : AMP_OK;
@@ -8109,6 +8196,11 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
 /* Do the products read a cast of dy in one of their dtypes? */
 static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
+static amp_status ampi_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
+    if (j->act != AMP_ACT_NONE) ampi_wrote_array(ctx, j->dy, j->rows * j->cols);
+    ampi_wrote_array(ctx, j->dbias, j->cols);
+    return (ctx->b->bias_grad)(ctx, j);
+}
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
 static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer) {
@@ -8119,6 +8211,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
+        ampi_wrote_array(ctx, dbias, l->out);
         return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
@@ -8129,7 +8222,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ampi_bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
     AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
@@ -8137,7 +8230,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
@@ -8182,7 +8275,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -8278,6 +8371,7 @@ static amp_status ampi_do_column_sums(
         "dst overlaps src");
     AMPI_HAS(bias_grad);
     if (!cols || (!rows && accumulate)) return AMP_OK;
+    ampi_wrote_array(ctx, dst, cols);
     if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
     j.dy = src;
     j.dbias = dst;
@@ -8286,7 +8380,7 @@ static amp_status ampi_do_column_sums(
     j.ld = ld;
     j.step = 1;
     j.accumulate = accumulate != 0;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
@@ -8313,6 +8407,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
         AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
     }
     AMPI_HAS(activation);
+    ampi_wrote_array(ctx, j.out, j.count);
     return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
@@ -8416,6 +8511,9 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
         j.padding = j.ld - j.classes;
     }
     AMPI_TRY(ampi_check_logits(ctx, &j));
+    ampi_wrote(ctx, j.loss, sizeof *j.loss);
+    ampi_wrote(ctx, j.row_loss, j.all * sizeof *j.row_loss);
+    ampi_wrote_array(ctx, j.dlogits, j.rows * j.ld);
     if (j.rows == 0) return j.loss ? (ctx->b->zero)(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(xent);
     return (ctx->b->xent)(ctx, &j);
@@ -8834,6 +8932,7 @@ static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
+    ampi_wrote_array(ctx, j.y, j.count);
     return (ctx->b->dropout)(ctx, &j);
 }
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
@@ -9368,16 +9467,40 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
-/* the state that a scaler gets from its section */
+static int ampi_is_amax(float x) { return ampi_bits(x) <= 0x7f800000u; } /* 0 .. Inf */
+/* the state that a scaler gets from its section: no other than one that create and steps can make */
 static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_state *t) {
-    int usable;
+    const char *fault;
+    double is = 0.0;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
     ampi_scaler_get(t, s->fields);
-    if (ampi_is_on(s->scaler) && t->mode == AMP_SCALER_OFF)
-        return ampi_bad_file(f, "it was saved from a scaler that was off");
-    usable = t->mode <= (uint32_t)AMP_SCALER_OFF && amp_is_finite(t->scale) && t->scale > 0.0f;
-    if (!usable || !amp_is_finite(ampi_inverse(t->scale))) return ampi_bad_file(f, "its loss scale is not usable");
+    if (!ampi_is_scale(t->scale)) return ampi_bad_file(f, "its loss scale is not usable");
     t->inverse = ampi_inverse(t->scale);
+    if (t->mode == AMP_SCALER_OFF)
+        return ampi_is_on(s->scaler) ? ampi_bad_file(f, "it was saved from a scaler that was off") : AMP_OK;
+    fault = ampi_rule_fault(t, &is);
+    if (fault) return ampi_bad_file(f, "its scaler's %s is %g", fault, is);
+    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found)
+        return ampi_bad_file(f, "its scaler's counts are none that steps make");
+    return AMP_OK;
+}
+/* an amp_fp8's words as they were read: scales, what is remembered of it, and a place in the history that it has */
+static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8_t *words) {
+    const size_t states = ampi_get(s->fields, 4) * sizeof(amp_fp8_state), history = ampi_get(s->fields + 4, 4);
+    const size_t bytes = s->elements.count * s->elements.size;
+    amp_fp8_state t;
+    float amax;
+    size_t i;
+    for (i = 0; i < states; i += sizeof t) {
+        memcpy(&t, words + i, sizeof t);
+        if (!ampi_is_scale(t.scale) || !ampi_is_scale(t.inverse)) return ampi_bad_file(f, "an FP8 scale is not usable");
+        if (!ampi_is_amax(t.amax) || !ampi_is_amax(t.window) || t.found || t.ticket || (t.at && t.at >= history))
+            return ampi_bad_file(f, "an FP8 tensor's state is none that casts make");
+    }
+    for (; i < bytes; i += sizeof amax) {
+        memcpy(&amax, words + i, sizeof amax);
+        if (!ampi_is_amax(amax)) return ampi_bad_file(f, "an FP8 history has a number that is no magnitude");
+    }
     return AMP_OK;
 }
 
@@ -9555,6 +9678,7 @@ static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes no
     at[0] = (uint8_t)is;
     if (!is) return AMP_OK;
     AMPI_TRY(ampi_read_section(f, s, at + 1));
+    if (s->kind == AMPI_SECTION_FP8) return ampi_fp8_from(f, s, at + 1 + s->n_fields);
     return s->kind == AMPI_SECTION_SCALER ? ampi_scaler_from(f, s, &t) : AMP_OK;
 }
 static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
@@ -9661,8 +9785,10 @@ static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
     f->staged = 0;
     AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
-    for (i = 0; i < st->n_params; i++)
+    for (i = 0; i < st->n_params; i++) {
+        if (st->params[i]->n) AMPI_TRY(ampi_first_steps(st->params[i], NULL, 1));
         if (!st->params[i]->stochastic) AMPI_TRY(ampi_do_params_master_to_model(st->params[i]));
+    }
     return AMP_OK;
 }
 static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
@@ -12252,14 +12378,19 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
     size_t c;
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++) {
-        const amp_bias_grad_job *d = j->job;
-        for (c = 0; c < cols && d->step != 1; c++)
-            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */

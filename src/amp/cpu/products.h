@@ -525,14 +525,19 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
     size_t c;
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++) {
-        const amp_bias_grad_job *d = j->job;
-        for (c = 0; c < cols && d->step != 1; c++)
-            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
