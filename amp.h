@@ -237,7 +237,8 @@ typedef enum amp_dtype {
     AMP_BF16,     /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
-    AMP_DTYPE_COUNT
+    AMP_DTYPE_COUNT,
+    AMP_F64 = 64 /* double: amp_cast, amp_all_finite and amp_dtype_size take it, and no others: cast it to AMP_F32 */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
@@ -246,6 +247,7 @@ typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
 typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
+typedef struct amp_any16 { uint16_t bits; } amp_any16; /* FP16 or BF16, as an amp_dtype beside it says at run time */
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
    verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
@@ -273,7 +275,8 @@ AMP_INLINE amp_optional amp_opt(float x);
    first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
    without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
    `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. */
+   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. A getter that asks
+   the device, or can fail, returns a status and fills *out; the others return the value. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -377,9 +380,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype; store rounds to nearest even. On the host any address will do, on a device one
-   that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the row to
-   float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
+   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
+   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
@@ -407,6 +410,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+   From AMP_F64 to AMP_F32 only to nearest.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
@@ -417,8 +421,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays. In lists a count is needed: 0 is an empty array, as {NULL} is. AMP_OK whatever
-   is found. Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, of doubles, too. In lists a count is needed; 0 is an empty array, as {NULL}
+   is. AMP_OK whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -499,7 +503,8 @@ typedef struct amp_param_desc {
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
 /* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. Class: setup. */
+   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -534,7 +539,8 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
+   is the set's, but SGD's first update is a parameter's own: the first one after its momentum was all 0 when it came
+   into use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
    the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
@@ -840,8 +846,9 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the set,
-   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the
+   set, the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
+   Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
    backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
@@ -857,9 +864,10 @@ typedef struct amp_precision {
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
    16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
-   act', the value before an act other than ReLU (GELU: on some GPUs) and an FP8 product before its bias (on some GPUs).
-   The same bits for any thread count; other SIMD paths and devices agree within the bound, to the bit if
-   AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   act', the value before an act other than ReLU (GELU: on some GPUs), the one to which a bias_per_row is added and an
+   FP8 product before its bias (on some GPUs). With sum_batches k is that of all batches. The same bits for any thread
+   count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a
+   and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -889,9 +897,12 @@ typedef enum amp_act {
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
     uint32_t _begin;
     amp_act act;
-    uint32_t backward;         /* 1: the value before act times act's derivative at aux. No bias */
-    uint32_t trans_a, trans_b; /* 1: A is stored [k,m], B is stored [n,k] */
-    uint32_t flags, _pad;      /* flags: AMP_GEMM_*, or 0 */
+    uint32_t backward;          /* 1: the value before act times act's derivative at aux. No bias */
+    uint32_t trans_a, trans_b;  /* 1: A is stored [k,m], B is stored [n,k] */
+    uint32_t flags;             /* AMP_GEMM_*, or 0 */
+    uint32_t bias_per_row;      /* 1: bias and dbias have m elements, one for each row of d: images, channels first */
+    uint32_t sum_batches, _pad; /* sum_batches 1: one d = act(alpha * the sum over all batches of op(A) op(B) + beta * C
+                                  + bias), by batch and then k. On CUDA fast into an F32 d only */
     amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
     size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
@@ -908,7 +919,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
-    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1 */
+    const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
+                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
+                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -1036,6 +1049,28 @@ typedef struct amp_xent_desc {
    `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
+/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+typedef struct amp_linear_xent_desc {
+    uint32_t _begin, _pad;
+    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y, aux, dy: dtypes alone; no act, before, after.
+                               dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
+    amp_xent_desc xent;   /* as for amp_softmax_cross_entropy. rows, classes, ld: 0 or the layer's; logits, dlogits: no
+                               data, dlogits.dtype AMP_AUTO => what products read w in (FP8: y's dtype) */
+    size_t chunk;         /* 0 => as many as have 64 MB of logits in FP32, a multiple of 256, at least 256 */
+    void *scratch;        /* context memory, aligned to 256 bytes: begins with the last piece's logits, or gradient */
+    size_t scratch_bytes; /* at least what amp_linear_cross_entropy_bytes says */
+    uint64_t _end;
+} amp_linear_xent_desc;
+
+/* Loss, row losses, dx, dw and dbias as from the three verbs. Rows that count are counted before the first piece. With
+   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
+   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
+   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
+   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
+/* *bytes: the scratch that it needs; desc without scratch. Class: host. */
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
+
 typedef struct amp_rng { uint64_t seed, stream, offset; } amp_rng; /* a place in the sequence of amp_random */
 
 typedef struct amp_dropout_desc {
@@ -1146,6 +1181,9 @@ AMP_INLINE ampi_format ampi_format_of(amp_dtype t) { /* folded when t is a const
 AMP_INLINE int ampi_has_inf(ampi_format f) { return f.over != f.nan; }
 /* Not made of the rows: as comparisons it leaves ampi_k_cast 80 registers instead of 94. */
 AMP_INLINE size_t amp_dtype_size(amp_dtype t) {
+#if !defined(AMP_DEVICE) /* no kernel asks */
+    if (t == AMP_F64) return 8u;
+#endif
     if (t == AMP_F32) return 4u;
     if (t == AMP_F16 || t == AMP_BF16) return 2u;
     return t == AMP_F8E4M3 || t == AMP_F8E5M2 ? 1u : 0u;
@@ -1296,6 +1334,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_DECODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1307,6 +1346,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
         AMPI_FORMATS(AMPI_FORMAT_ENCODE)
     case AMP_AUTO:
     case AMP_F32:
+    case AMP_F64:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
@@ -1699,6 +1739,32 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #undef AMPI_OP1
 #undef AMPI_OP2
 
+/* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
+
+/* The bits of a float to those of a double, exactly; NaN made quiet. */
+AMP_INLINE uint64_t ampi_f64_of(uint32_t x) {
+    uint64_t sign = (uint64_t)(x >> 31) << 63, a = x & 0x7fffffffu, e = 897;
+    uint64_t quiet = a > 0x7f800000u ? (uint64_t)1 << 51 : 0;
+    if (a == 0) return sign;
+    if (a >= 0x7f800000u) return sign | (uint64_t)0x7ff << 52 | (a & 0x7fffffu) << 29 | quiet;
+    if (a >= 0x00800000u) return sign | ((a << 29) + ((uint64_t)896 << 52));
+    for (; !(a >> 23); e--)
+        a <<= 1;
+    return sign | e << 52 | (a & 0x7fffffu) << 29;
+}
+/* A double to the pattern of any dtype, rounded once; how, r and saturate as in ampi_encode, F32 always to nearest. */
+AMP_INLINE uint32_t ampi_encode_f64(double x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    uint32_t odd = ampi_odd_f32(x), size = odd & 0x7fffffffu, nearest;
+    if (t != AMP_F32) return ampi_encode_any(odd, t, how, r, saturate);
+    if (size > 0x7f800000u) return odd;
+    nearest = ampi_bits(amp_narrow(x));
+    return saturate && (nearest & 0x7fffffffu) == 0x7f800000u ? nearest - 1u : nearest;
+}
+/* 0: a double is finite; 1: Inf; 2: NaN */
+AMP_INLINE uint32_t ampi_f64_fault(uint64_t x) {
+    x &= ~((uint64_t)1 << 63);
+    return (uint32_t)(x >= (uint64_t)0x7ff << 52) + (uint32_t)(x > (uint64_t)0x7ff << 52);
+}
 /* ---- exp, log, GELU: our own, so that every backend has the same bits -----------------------------------------------
    What is done to one element is written once, at >>lanes near the end of this file, over operations on "lanes": one
    float here and in kernels, a vector on each SIMD path of the CPU backend. amp.h includes itself (AMP_SELF) for each
@@ -1962,8 +2028,10 @@ typedef struct amp_param_entry {
     uint32_t no_decay;
     amp_dtype model_dtype, grad_dtype, moment_dtype;
     amp_master layout; /* what it really has: F32 also for FP32 model copies */
-    uint32_t group, _pad;
+    uint32_t group;
+    uint32_t before; /* steps of the set before this parameter's first one; AMPI_HAS_STEPPED: it has been stepped */
 } amp_param_entry;
+#define AMPI_HAS_STEPPED 0xffffffffu
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
@@ -1995,6 +2063,12 @@ AMP_INLINE void amp_count_fault(amp_faults *f, float g, float u, uint32_t at) {
     f->inf += inf;
     f->overflow += overflow;
     if ((nan | inf | overflow) && at < f->first) f->first = at;
+}
+AMP_INLINE void amp_count_f64(amp_faults *f, uint64_t x, uint32_t at) { /* a double */
+    uint32_t fault = ampi_f64_fault(x);
+    f->nan += fault == 2u;
+    f->inf += fault == 1u;
+    if (fault && at < f->first) f->first = at;
 }
 /* Product u, stored as something whose value is `stored`. */
 AMP_INLINE void amp_count_lost(amp_faults *f, float u, float stored, uint32_t at) {
@@ -2171,14 +2245,17 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 
 /* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
-   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE. data NULL: c is not
+   AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
+   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1. data NULL: c is not
    read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
+AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
+AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
     amp_array dy, saved;           /* [rows, cols] */
     amp_array dbias;               /* [cols], or data NULL */
-    size_t rows, cols, ld;         /* ld: elements between rows; cols with an act */
+    size_t rows, cols, ld, step;   /* elements between rows, and columns; with an act ld is cols, and step is 1 */
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
@@ -2231,7 +2308,8 @@ typedef amp_dropout_desc amp_dropout_job; /* count > 0, y's dtype known; see amp
 
 /* ---- products: the math of one element   tests: tests/test_products.c, tests/test_ordered.c ---- */
 
-/* All factors of a sum over k in one, and those of c; read where the product runs. */
+/* All factors of a sum over k in one, and those of c; read where the product runs. Where those of c give 0, c does not
+   count, whatever it is (BLAS's rule; so does cuBLASLt with factors on the device). A sum over k always counts. */
 AMP_INLINE float amp_gemm_alpha(const amp_gemm_job *j) {
     float alpha = j->alpha_ptr ? amp_mul(j->alpha.value, *j->alpha_ptr) : j->alpha.value;
     if (j->scale_a) alpha = amp_mul(alpha, *j->scale_a);
@@ -2260,7 +2338,7 @@ AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, u
 AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
     float saved, float *before, uint32_t *amax) {
     float v = amp_mul(alpha, sum);
-    if (j->c.data) v = amp_add(v, amp_mul(beta, c));
+    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
     *before = v;
     return amp_epilogue_act(j, v, saved, amax);
@@ -2552,6 +2630,7 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
     uint32_t first, nesterov;
 } amp_coef;
 
+AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) { return (uint32_t)steps == p->before + 1u; }
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
@@ -2571,7 +2650,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.l2 = job->decoupled || p->no_decay ? 0.0f : g->weight_decay;
     c.momentum = g->momentum;
     c.one_dampening = amp_narrow(amp_dsub(1.0, amp_widen(g->dampening)));
-    c.first = job->record->steps == 1;
+    c.first = (uint32_t)amp_is_first_step(job->record->steps, p);
     c.nesterov = job->nesterov;
     return c;
 }
@@ -3335,6 +3414,8 @@ AMPI_REF(amp_linear_backward, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_linear_tune, amp_linear_desc, (c), amp_ctx *c)
 AMPI_REF(amp_activation, amp_activation_desc, (c), amp_ctx *c)
 AMPI_REF(amp_softmax_cross_entropy, amp_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy, amp_linear_xent_desc, (c), amp_ctx *c)
+AMPI_REF(amp_linear_cross_entropy_bytes, amp_linear_xent_desc, (c, bytes), amp_ctx *c, size_t *bytes)
 AMPI_REF(amp_dropout, amp_dropout_desc, (c), amp_ctx *c)
 AMPI_REF(amp_cast, amp_cast_desc, (c, dst, src, n), amp_ctx *c, amp_array dst, amp_array src, size_t n)
 AMPI_REF(amp_step, amp_step_desc, (p, s), amp_params *p, amp_scaler *s)
@@ -3483,6 +3564,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_NAME)
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
+    case AMP_F64: return "f64";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -3999,8 +4081,8 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
-/* an operand of `need` elements; required: NULL is refused when need > 0 */
-static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+/* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
+static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -4010,6 +4092,14 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     AMPI_CHECK(!a.count || a.count >= need, "%s.count is %llu, but %llu elements are needed", name, AMPI_ULL(a.count),
         AMPI_ULL(need));
     return AMP_OK;
+}
+
+/* what nearly every verb takes */
+static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
+static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    AMPI_CHECK(!a.data || a.dtype != AMP_F64,
+        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+    return ampi_check_storage(ctx, name, a, need, required);
 }
 
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
@@ -4038,9 +4128,8 @@ static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const 
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
     for (i = 0; i < n; i++)
-        for (k = 0; k < n; k++) {
+        for (k = 0; r[i].write && r[i].bytes && k < n; k++) {
             int used = r[k].read >= r[i].write || r[k].write;
-            if (!r[i].write) continue;
             if (k == i) continue;
             if (!used) continue;
             if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
@@ -4049,20 +4138,46 @@ static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t 
     return AMP_OK;
 }
 
+/* Arrays of many owners, of which no two may overlap: sorted, two that do are neighbours. */
+typedef struct ampi_range {
+    uintptr_t first;
+    size_t bytes, owner;
+    const char *what;
+} ampi_range;
+static int ampi_range_order(const void *a, const void *b) {
+    const ampi_range *x = (const ampi_range *)a, *y = (const ampi_range *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the second of two that do, or NULL */
+    size_t i;
+    if (n) qsort(r, n, sizeof *r, ampi_range_order);
+    for (i = 1; i < n; i++)
+        if (r[i].first - r[i - 1].first < r[i - 1].bytes) return &r[i];
+    return NULL;
+}
+
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
-static amp_status ampi_check_map(
+static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
         "a count of %llu is too large", AMPI_ULL(count));
     AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
         "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
+}
+
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    return ampi_check_stored_map(ctx, name_y, y, name_x, x, count);
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -4072,7 +4187,9 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(
         opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
+    AMPI_CHECK(opt->rounding == AMP_NEAREST || src.dtype != AMP_F64 || dst.dtype != AMP_F32,
+        "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
+    AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
@@ -4081,30 +4198,35 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
 }
 
 /* A good entry of a list: an array, of no elements, too, or {NULL}. */
-static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
-    const size_t size = amp_dtype_size(a.dtype);
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
+    const size_t size = doubles || a.dtype != AMP_F64 ? amp_dtype_size(a.dtype) : 0;
     size_t bytes;
     if (!a.data) return a.count == 0;
     if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
     AMPI_CHECK(!n || a, "arrays is NULL");
-    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
     return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+}
+
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
     AMPI_HAS(finite);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
@@ -4156,7 +4278,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
@@ -4276,7 +4398,7 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
-    return model && master && kahan && moments && amp_dtype_size(d->grad) != 0;
+    return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
@@ -4304,7 +4426,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     if (ampi_is_layout(d)) return AMP_OK;
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
-    AMPI_CHECK(amp_dtype_size(d->grad), "desc.grad is %d", (int)d->grad);
+    AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
     AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
@@ -4397,7 +4519,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
         amp_dtype_name(d->model.dtype), amp_dtype_name(model));
     AMPI_TRY(ampi_check_array(ctx, "desc.model", d->model, d->count, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.grad", d->grad, d->count, 0));
-    AMPI_CHECK(amp_dtype_size(d->grad.dtype) != 0, "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
+    AMPI_CHECK(ampi_is_dtype(d->grad.dtype), "desc.grad.dtype of \"%s\" is %d", name, (int)d->grad.dtype);
     if (model == AMP_F32) { /* one FP32 array is master and model copy */
         AMPI_CHECK(!d->master || !d->model.data || d->model.data == (void *)d->master,
             "desc.master and desc.model of \"%s\" differ, but an FP32 model copy is the master", name);
@@ -4753,11 +4875,14 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
+static amp_status ampi_send_entries(amp_params *p) {
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+}
 static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return ampi_send_entries(p);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -4793,9 +4918,48 @@ static amp_status ampi_commit_weights(amp_params *p) {
     return st;
 }
 
+/* Adopted arrays, into r if that is not NULL; returns how many. */
+static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
+    size_t i, k, n = 0;
+    for (i = 0; i < p->n; i++) {
+        const amp_param_desc *d = &p->params[i].d;
+        const ampi_range all[3] = {
+            {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
+            {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
+            {(uintptr_t)d->grad.data, d->count * amp_dtype_size(d->grad.dtype), i, "gradient"},
+        };
+        for (k = 0; k < 3; k++) {
+            if (!all[k].first) continue;
+            if (r) r[n] = all[k];
+            n++;
+        }
+    }
+    return n;
+}
+/* A step would update twice what two parameters share. */
+static amp_status ampi_check_adopted(amp_params *p) {
+    amp_ctx *ctx = p->ctx;
+    const size_t n = ampi_adopted(p, NULL);
+    const ampi_range *meet;
+    ampi_range *r;
+    amp_status st = AMP_OK;
+    if (!n) return AMP_OK;
+    r = (ampi_range *)ampi_host_new(ctx, n * sizeof *r);
+    AMPI_MEMORY(r);
+    (void)ampi_adopted(p, r);
+    meet = ampi_ranges_meet(r, n);
+    if (meet)
+        st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
+                          "used twice, and its gradients add up)",
+            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+    ampi_host_drop(ctx, r, n * sizeof *r);
+    return st;
+}
+
 static amp_status ampi_commit(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_check_adopted(p));
     AMPI_TRY(ampi_commit_entries(p));
     if (ctx->b->mirror_create) AMPI_TRY((ctx->b->mirror_create)(ctx, &p->mirror));
     AMPI_TRY(ampi_commit_arenas(p));
@@ -4968,6 +5132,25 @@ static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_s
     return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
+/* Which parameters have not been stepped yet: SGD's first update of one is its own. A momentum that is all 0 tells. Of
+   those that come into use (used NULL: all of them do), or of all. */
+static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) {
+    amp_ctx *ctx = p->ctx;
+    amp_step_record r;
+    size_t i;
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
+    for (i = 0; i < p->n; i++) {
+        amp_param_entry *e = &p->entries[i];
+        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_histogram h = AMP_ZERO;
+        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        e->before = r.steps ? AMPI_HAS_STEPPED : 0;
+        if (!a.data || !r.steps || !ctx->b->histogram) continue;
+        AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
+        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+    }
+    return ampi_send_entries(p);
+}
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
     uint64_t elements;
@@ -4978,6 +5161,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_first_steps(p, used, 0));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -4989,9 +5173,13 @@ AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VER
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r = AMP_ZERO;
+    size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    for (i = 0; i < p->n; i++)
+        p->entries[i].before = steps ? AMPI_HAS_STEPPED : 0;
+    if (p->n) AMPI_TRY(ampi_send_entries(p));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -5022,33 +5210,48 @@ static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) 
     return AMP_OK;
 }
 
+static int ampi_is_scale(float x) { return amp_is_finite(x) && x > 0.0f && amp_is_finite(ampi_inverse(x)); }
+/* What a rule with this scale may not have, and which number it is; NULL: it is good. For what is given, and for what
+   comes from a file. */
+static const char *ampi_rule_fault(const amp_scaler_state *s, double *is) {
+    const float growth = s->growth_factor, backoff = s->backoff_factor;
+    *is = growth;
+    if (!amp_is_finite(growth) || !(growth > 1.0f)) return "growth_factor, which must be > 1,";
+    *is = backoff;
+    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
+        return "backoff_factor, which must be in (0, 1),";
+    *is = s->growth_interval;
+    if (s->growth_interval < AMP_NONE) return "growth_interval, which must be > 0, 0 (for 2000) or AMP_NONE,";
+    *is = s->hysteresis;
+    if (s->hysteresis < 0) return "hysteresis, which must be >= 0,";
+    *is = s->min_scale;
+    if (!ampi_is_scale(s->min_scale)) return "min_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->min_scale > s->scale) return "min_scale, which may not be above the scale,";
+    *is = s->max_scale;
+    if (!ampi_is_scale(s->max_scale)) return "max_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->max_scale < s->scale) return "max_scale, which may not be below the scale,";
+    *is = s->mode;
+    return s->mode > (uint32_t)AMP_SCALER_OFF ? "mode" : NULL;
+}
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
 static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
-    float backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : one;
-    float hi = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
-    AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
+    const float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
+    amp_scaler_state t = *s;
+    const char *fault;
+    double is = 0.0;
     AMPI_CHECK(!d->flags, "desc.flags is not 0");
-    AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);
-    AMPI_CHECK(backoff > 0.0f && backoff < 1.0f, "desc.backoff_factor is %g; it must be in (0, 1)", (double)backoff);
-    AMPI_CHECK(d->growth_interval >= AMP_NONE, "desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed",
-        (int)d->growth_interval);
-    AMPI_CHECK(d->hysteresis >= 0, "desc.hysteresis is %d; it must be >= 0", (int)d->hysteresis);
-    AMPI_TRY(ampi_check_scale(ctx, "desc.min_scale", lo));
-    AMPI_TRY(ampi_check_scale(ctx, "desc.max_scale", hi));
-    AMPI_CHECK(lo <= s->scale, "desc.min_scale %g is above the scale %g", (double)lo, (double)s->scale);
-    AMPI_CHECK(hi >= s->scale, "desc.max_scale %g is below the scale %g", (double)hi, (double)s->scale);
-    s->growth_factor = growth;
-    s->backoff_factor = backoff;
-    s->min_scale = lo;
-    s->max_scale = hi;
-    s->growth_interval = d->growth_interval ? d->growth_interval : 2000;
-    s->hysteresis = d->hysteresis ? d->hysteresis : 1;
-    s->mode = (uint32_t)d->mode;
-    s->no_check = d->no_check != 0;
-    s->dead_after = d->dead_after ? d->dead_after : 10;
+    t.growth_factor = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
+    t.backoff_factor = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    t.min_scale = ampi_nonzero(d->min_scale) ? d->min_scale : one;
+    t.max_scale = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
+    t.growth_interval = d->growth_interval ? d->growth_interval : 2000;
+    t.hysteresis = d->hysteresis ? d->hysteresis : 1;
+    t.mode = (uint32_t)d->mode;
+    t.no_check = d->no_check != 0;
+    t.dead_after = d->dead_after ? d->dead_after : 10;
+    fault = ampi_rule_fault(&t, &is);
+    AMPI_CHECK(!fault, "desc.%s is %g", fault, is);
+    *s = t;
     return AMP_OK;
 }
 
@@ -6938,7 +7141,7 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
 
 static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
-    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    if (ampi_is_f8(a.dtype) || !ampi_is_dtype(a.dtype)) return 0;
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
@@ -6946,7 +7149,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    k->valid = !fresh ? 0 : reader == AMPI_BACKWARD && !k->set ? 2 : 1;
+    const int ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = !fresh ? 0 : 1 + ends;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
@@ -7274,7 +7478,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
 
 /* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
-    const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
+    const char *name; /* desc.NAME, also of desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
     size_t *ld, *stride;
@@ -7289,24 +7493,23 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
 }
 
 static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
-    char full[16];
+    const char *letter = x->name + sizeof "desc." - 1;
     size_t packed;
     if (*x->ld == 0) *x->ld = x->cols;
-    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", letter, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "%s is too large", x->name);
     AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
-        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", letter);
     if (*x->stride == 0)
         *x->stride = packed;
     else if (*x->stride == AMP_BROADCAST)
         *x->stride = 0;
     AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
-        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
+        "desc.stride_%s is %llu: batches would overwrite each other", letter, AMPI_ULL(*x->stride));
     *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
-    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
-    snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, full, x->array, *x->span, 1);
+    AMPI_CHECK(*x->span != (size_t)-1, "%s is too large", x->name);
+    return ampi_check_array(ctx, x->name, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -7333,6 +7536,8 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
     AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     j->batch = j->batch ? j->batch : 1;
+    j->sum_batches = j->sum_batches && j->batch > 1;
+    j->bias_per_row = j->bias_per_row && (j->bias.data || j->dbias.data);
     j->trans_a = j->trans_a != 0;
     j->trans_b = j->trans_b != 0;
     j->backward = j->backward != 0;
@@ -7356,12 +7561,12 @@ typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
 /* A job's matrices: leading dimensions and strides. */
 static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
-    const size_t ldd = j->ldd ? j->ldd : j->n;
+    const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
-        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
-        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
-        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
-        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
+        {"desc.a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"desc.b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"desc.d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"desc.c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
     size_t i;
     if (!j->c.data) { /* d's own contents */
@@ -7369,12 +7574,12 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
         if (!j->ldc) j->ldc = ldd;
         if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
+    AMPI_CHECK(!j->dbias.data || (outputs == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
-    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
 /* The job of a desc: what is there is right, and what is not read is not there. */
@@ -7394,7 +7599,7 @@ static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *s
 }
 
 static int ampi_c_is_d(const amp_gemm_job *j) {
-    return j->c.data == j->d.data && j->ldc == j->ldd && (j->batch == 1 || j->stride_c == j->stride_d);
+    return j->c.data == j->d.data && j->ldc == j->ldd && (amp_gemm_outputs(j) == 1 || j->stride_c == j->stride_d);
 }
 
 /* Outputs may overlap nothing, but c may be d. */
@@ -7404,9 +7609,9 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0),
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
-        ampi_extent_of("desc.bias", j->bias, j->n, 1, 0),
+        ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
         ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
-        ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1),
+        ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
 }
@@ -7420,8 +7625,8 @@ static void ampi_without_product(amp_gemm_job *j) {
 /* A product without elements: its column sums are 0. */
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
-    if (goal->kind != AMPI_RUN || !j->dbias.data || !j->n) return AMP_OK;
-    return (ctx->b->zero)(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
+    if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */
@@ -7968,6 +8173,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.saved = ampi_saved(l);
     j.rows = l->rows;
     j.cols = j.ld = l->out;
+    j.step = 1;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
@@ -8021,6 +8227,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = j.ld = l->in;
+    j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
     return (ctx->b->bias_grad)(ctx, &j);
@@ -8119,14 +8326,15 @@ static amp_status ampi_do_column_sums(
         "dst overlaps src");
     AMPI_HAS(bias_grad);
     if (!cols || (!rows && accumulate)) return AMP_OK;
-    if (!rows) return ctx->b->zero(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
     j.dy = src;
     j.dbias = dst;
     j.rows = rows;
     j.cols = cols;
     j.ld = ld;
+    j.step = 1;
     j.accumulate = accumulate != 0;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
@@ -8153,7 +8361,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
         AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
     }
     AMPI_HAS(activation);
-    return j.count ? ctx->b->activation(ctx, &j) : AMP_OK;
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
     AMPI_VERB(ctx, activation, (ctx, desc));
@@ -8264,6 +8472,304 @@ AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *
     AMPI_VERB(ctx, softmax_cross_entropy, (ctx, desc));
 }
 
+/* ---- a linear layer and its cross-entropy together, in pieces of rows.   tests: tests/test_products.c ---- */
+
+#define AMPI_VOCABULARY_BYTES ((size_t)64 << 20) /* of a piece's logits as floats, where 256 rows have less */
+
+/* What amp_linear_cross_entropy works with: a layer as forward and as backward see it, of one piece, and the loss. */
+typedef struct ampi_vocabulary {
+    ampi_layer forward, backward;
+    amp_xent_job loss;
+    amp_precision made;
+    amp_linear_desc l; /* all rows, dtypes known; x and w as products read them, dw and dbias as they are added up */
+    amp_array logits, dlogits;
+    size_t chunk, piece, bytes; /* rows at a time, of which products of backward take `piece`; of scratch */
+    char *scratch;              /* NULL: only the bytes are wanted */
+    int32_t gradients, fp8;
+} ampi_vocabulary;
+
+/* Memory for n elements, from the scratch. */
+static amp_array ampi_vocabulary_room(ampi_vocabulary *v, amp_dtype dtype, size_t n) {
+    amp_array a = amp_arrn(v->scratch ? v->scratch + v->bytes : NULL, dtype, n);
+    v->bytes += (size_t)ampi_round256(n * amp_dtype_size(dtype));
+    return a;
+}
+static amp_status ampi_check_vocabulary(amp_ctx *ctx, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_desc *x = &d->xent;
+    AMPI_CHECK(l->act == AMP_ACT_NONE && !l->before && !l->after, "desc.linear has an act, before or after");
+    AMPI_CHECK(!l->y.data && !l->aux.data && !l->dy.data && !x->logits.data && !x->dlogits.data,
+        "desc.linear.y, aux, dy, desc.xent.logits and dlogits have no data here: only dtypes");
+    AMPI_CHECK(!x->rows || x->rows == l->rows, "desc.xent.rows is %llu, but desc.linear.rows is %llu",
+        AMPI_ULL(x->rows), AMPI_ULL(l->rows));
+    AMPI_CHECK(!x->classes || x->classes == l->out, "desc.xent.classes is %llu, but desc.linear.out is %llu",
+        AMPI_ULL(x->classes), AMPI_ULL(l->out));
+    AMPI_CHECK(!x->ld || x->ld == l->out, "desc.xent.ld is %llu; it must be 0 or desc.linear.out", AMPI_ULL(x->ld));
+    AMPI_CHECK(!x->softmax && !x->from, "desc.xent.softmax or from is given");
+    return AMP_OK;
+}
+/* The rows of a piece. In ordered mode dw takes 256 at a time, as one product of all rows adds them up. */
+static void ampi_vocabulary_rows(const amp_ctx *ctx, ampi_vocabulary *v, size_t chunk) {
+    size_t fit = AMPI_VOCABULARY_BYTES / 4u / v->l.out / 256u * 256u;
+    int ordered = ((v->l.flags | ctx->b->gemm_flags) & AMP_GEMM_ORDERED) != 0;
+    if (!chunk) chunk = fit > 256u ? fit : 256u;
+    v->chunk = chunk < v->l.rows ? chunk : v->l.rows;
+    v->piece = ordered && v->chunk > 256u ? 256u : v->chunk;
+}
+/* The dtypes of logits and their gradient, as amp_linear_forward would choose them. */
+static amp_status ampi_vocabulary_dtypes(amp_ctx *ctx, ampi_vocabulary *v, amp_dtype gradient) {
+    ampi_layer layer;
+    amp_linear_desc l = v->l;
+    l.fp8 = NULL;
+    l.record = &v->made;
+    l.y.data = v; /* it would be there */
+    AMPI_TRY(ampi_check_linear(ctx, &l, &ampi_goal_run, &layer));
+    AMPI_TRY(ampi_forward_dtypes(ctx, &layer, &v->made));
+    v->l.x = layer.l.x;
+    if (v->l.dx.dtype == AMP_AUTO) v->l.dx.dtype = v->made.x;
+    v->l.y.dtype = v->made.y;
+    v->l.dy.dtype = gradient != AMP_AUTO ? gradient : v->made.used;
+    if (v->l.fp8 && gradient == AMP_AUTO) v->l.dy.dtype = v->made.y;
+    AMPI_CHECK(ampi_is_dtype(v->l.y.dtype), "desc.linear.y.dtype is %d", (int)v->l.y.dtype);
+    AMPI_CHECK(ampi_is_dtype(v->l.dy.dtype), "desc.xent.dlogits.dtype is %d", (int)v->l.dy.dtype);
+    return AMP_OK;
+}
+/* Where things lie in the scratch. */
+static void ampi_vocabulary_rooms(ampi_vocabulary *v) {
+    amp_linear_desc *l = &v->l;
+    size_t n = v->chunk * l->out;
+    v->bytes = 0;
+    v->logits = ampi_vocabulary_room(v, l->y.dtype, n);
+    v->dlogits = v->logits;
+    if (v->gradients && l->dy.dtype != l->y.dtype) v->dlogits = ampi_vocabulary_room(v, l->dy.dtype, n);
+    if (!v->gradients) v->dlogits.data = NULL;
+    if (v->piece < l->rows) {
+        if (l->dw.data && l->dw.dtype != AMP_F32) l->dw = ampi_vocabulary_room(v, AMP_F32, l->in * l->out);
+        if (l->dbias.data && l->dbias.dtype != AMP_F32) l->dbias = ampi_vocabulary_room(v, AMP_F32, l->out);
+    }
+    if (!l->fp8) return;
+    l->scratch = v->scratch ? v->scratch + v->bytes : NULL;
+    l->scratch_bytes = (size_t)(ampi_round256(v->chunk * l->in) + ampi_round256(l->in * l->out));
+    l->scratch_bytes += 2u * (size_t)ampi_round256(n);
+    v->bytes += l->scratch_bytes + (size_t)ampi_round256(l->in * l->out); /* w twice */
+}
+static amp_status ampi_vocabulary_of(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    amp_xent_desc x;
+    memset(v, 0, sizeof *v);
+    AMPI_CHECK_DESC(d);
+    AMPI_CHECK_DESC(&d->linear);
+    AMPI_TRY(ampi_check_vocabulary(ctx, d));
+    v->l = d->linear;
+    x = d->xent;
+    x.rows = v->l.rows;
+    x.classes = v->l.out;
+    AMPI_CHECK(v->l.in && v->l.out, "desc.linear.%s is 0", v->l.in ? "out" : "in");
+    AMPI_TRY(ampi_xent_job_of(ctx, &x, &v->loss));
+    v->gradients = v->l.dx.data || v->l.dw.data || v->l.dbias.data;
+    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, x.dlogits.dtype));
+    ampi_vocabulary_rows(ctx, v, d->chunk);
+    v->scratch = (char *)d->scratch;
+    ampi_vocabulary_rooms(v);
+    return AMP_OK;
+}
+
+static amp_status ampi_vocabulary_arrays(amp_ctx *ctx, const ampi_vocabulary *v, const amp_linear_xent_desc *d) {
+    const amp_linear_desc *l = &d->linear;
+    const amp_xent_job *j = &v->loss;
+    size_t nx = l->rows * l->in, nw = l->in * l->out, ny = l->rows * l->out;
+    const ampi_extent r[12] = {
+        ampi_extent_of("desc.scratch", amp_arr(d->scratch, AMP_F8E4M3), d->scratch_bytes, 0, 1),
+        ampi_extent_of("desc.linear.x", v->l.x, nx, 1, 0),
+        ampi_extent_of("desc.linear.w", l->w, nw, 1, 0),
+        ampi_extent_of("desc.linear.bias", l->bias, l->out, 1, 0),
+        ampi_extent_of("desc.linear.dx", v->l.dx, nx, 0, 1),
+        ampi_extent_of("desc.linear.dw", l->dw, nw, 0, 1),
+        ampi_extent_of("desc.linear.dbias", l->dbias, l->out, 0, 1),
+        ampi_extent_of("desc.xent.labels", amp_arr(j->labels, AMP_F8E4M3), j->all * j->label_bytes, 1, 0),
+        ampi_extent_of("desc.xent.targets", j->targets, ny, 1, 0),
+        ampi_extent_of("desc.xent.weights", j->weights, l->out, 1, 0),
+        ampi_extent_of("desc.xent.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
+        ampi_extent_of("desc.xent.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
+    };
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.x", v->l.x, nx, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.w", l->w, nw, 1));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.bias", l->bias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dx", v->l.dx, nx, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dw", l->dw, nw, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.linear.dbias", l->dbias, l->out, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.targets", j->targets, ny, 0));
+    AMPI_TRY(ampi_check_array(ctx, "desc.xent.weights", j->weights, l->out, 0));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.labels", j->labels, j->label_bytes));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.row_loss", j->row_loss, 4u));
+    AMPI_TRY(ampi_check_pointer(ctx, "desc.xent.loss", j->loss, 4u));
+    AMPI_CHECK(!v->bytes || (d->scratch && d->scratch_bytes >= v->bytes),
+        "desc.scratch has %llu bytes, but %llu are needed", AMPI_ULL(d->scratch ? d->scratch_bytes : 0),
+        AMPI_ULL(v->bytes));
+    AMPI_CHECK(((uintptr_t)d->scratch & 255u) == 0, "desc.scratch is not aligned to 256 bytes");
+    return ampi_check_extents(ctx, r, 12);
+}
+
+/* Rows at .. at + n of a matrix with `cols` columns; no data: none. */
+static amp_array ampi_rows_of(amp_array a, size_t at, size_t n, size_t cols) {
+    if (a.data) a.data = (char *)a.data + at * cols * amp_dtype_size(a.dtype);
+    a.count = n * cols;
+    return a;
+}
+/* The layer for n rows of x from `at` on. */
+static void ampi_vocabulary_cut(const ampi_vocabulary *v, ampi_layer *layer, size_t at, size_t n) {
+    layer->l.rows = n;
+    layer->nx = n * v->l.in;
+    layer->ny = n * v->l.out;
+    layer->l.x = ampi_rows_of(v->l.x, at, n, v->l.in);
+}
+/* The two layers, for a whole piece. FP8: w is quantised once, to both copies. */
+static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
+    amp_precision made = v->made;
+    amp_linear_desc *l = &v->l;
+    amp_quantize_job w, back;
+    ampi_layer *f = &v->forward, *b = &v->backward;
+    l->record = &v->made;
+    l->y.data = v->logits.data;
+    AMPI_TRY(ampi_check_linear(ctx, l, &ampi_goal_run, f));
+    ampi_vocabulary_cut(v, f, 0, v->chunk);
+    AMPI_TRY(ampi_forward_dtypes(ctx, f, &made));
+    v->made = made;
+    v->fp8 = f->fp8;
+    if (!f->fp8) {
+        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, 0, &l->x));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, 0, &l->w));
+        f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
+        f->l.w = l->w;
+    }
+    *b = *f;
+    b->l.dy = v->dlogits;
+    b->l.dw = l->dw;
+    b->l.dbias = l->dbias;
+    if (f->fp8 && v->gradients) AMPI_TRY(ampi_fp8_factors(ctx, b, 1));
+    if (!f->fp8) return AMP_OK;
+    b->w.array.data = (char *)l->scratch + l->scratch_bytes;
+    w = ampi_fp8_cast_w(f);
+    back = ampi_fp8_cast_w(b);
+    w.keep = l->fp8_keep != 0;
+    if (l->dx.data && back.dst.data) w.dst = back.dst;
+    if (l->dx.data && back.dst_t.data) w.dst_t = back.dst_t;
+    return l->rows ? (ctx->b->quantize)(ctx, &w) : AMP_OK;
+}
+static amp_status ampi_vocabulary_forward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    ampi_layer *f = &v->forward;
+    amp_quantize_job x;
+    ampi_vocabulary_cut(v, f, at, n);
+    AMPI_TRY(ampi_forward_factors(ctx, f));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&f->l, 0, f->l.x, n, v->l.in);
+        x.dst = f->x.array;
+        x.keep = f->l.fp8_keep != 0;
+        AMPI_TRY((ctx->b->quantize)(ctx, &x));
+    }
+    return ampi_forward_product(ctx, f, &ampi_goal_run);
+}
+/* For rows at .. at + n, whose gradient is that of the piece's from row `from` on. */
+static amp_status ampi_vocabulary_backward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t from, size_t n) {
+    ampi_layer *b = &v->backward;
+    amp_quantize_job x, dy;
+    ampi_vocabulary_cut(v, b, at, n);
+    b->l.dx = ampi_rows_of(v->l.dx, at, n, v->l.in);
+    b->l.dy = ampi_rows_of(v->dlogits, from, n, v->l.out);
+    AMPI_TRY(ampi_backward_factors(ctx, b));
+    AMPI_TRY(ampi_gradient_before_act(ctx, b));
+    if (v->fp8 && n) {
+        x = ampi_fp8_cast(&b->l, 0, b->l.x, n, v->l.in);
+        x.dst_t = b->x.array;
+        x.keep = 1;
+        dy = ampi_fp8_cast(&b->l, 2, b->l.dy, n, v->l.out);
+        if (b->l.dx.data) dy.dst = b->dy.array;
+        if (b->l.dw.data) dy.dst_t = b->dy_by_rows.array;
+        if (b->l.dw.data) AMPI_TRY((ctx->b->quantize)(ctx, &x));
+        if (dy.dst.data || dy.dst_t.data) AMPI_TRY((ctx->b->quantize)(ctx, &dy));
+    }
+    AMPI_TRY(ampi_backward_products(ctx, b, &ampi_goal_run));
+    b->l.accumulate = 1;
+    return AMP_OK;
+}
+/* Would its products be refused? */
+static amp_status ampi_vocabulary_can(amp_ctx *ctx, ampi_vocabulary *v) {
+    AMPI_TRY(ampi_forward_factors(ctx, &v->forward));
+    AMPI_TRY(ampi_forward_product(ctx, &v->forward, &ampi_goal_check));
+    if (!v->gradients) return AMP_OK;
+    ampi_vocabulary_cut(v, &v->backward, 0, v->piece);
+    AMPI_TRY(ampi_backward_factors(ctx, &v->backward));
+    return ampi_backward_products(ctx, &v->backward, &ampi_goal_check);
+}
+static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
+    amp_xent_job j = v->loss;
+    size_t from, m;
+    AMPI_TRY(ampi_vocabulary_forward(ctx, v, at, n));
+    j.first = at;
+    j.rows = n;
+    j.logits = v->logits;
+    j.dlogits = v->dlogits;
+    j.targets = ampi_rows_of(j.targets, at, n, v->l.out);
+    if (n) AMPI_TRY((ctx->b->xent)(ctx, &j));
+    if (!v->gradients) return AMP_OK;
+    for (from = 0; from == 0 || from < n; from += m) {
+        ampi_mark mark = ampi_scope_mark(ctx);
+        amp_status st;
+        m = n - from < v->piece ? n - from : v->piece;
+        st = ampi_vocabulary_backward(ctx, v, at + from, from, m);
+        ampi_scope_pop(ctx, mark);
+        if (st != AMP_OK || !n) return st;
+    }
+    return AMP_OK;
+}
+/* A gradient of 16 bits or 8: into the FP32 scratch before it is added to, and back. */
+static amp_status ampi_vocabulary_cast(amp_ctx *ctx, amp_array to, amp_array from, size_t n) {
+    static const amp_cast_desc nearest = AMP_ZERO;
+    if (!to.data || to.data == from.data) return AMP_OK;
+    return (ctx->b->cast)(ctx, to, from, n, &nearest);
+}
+static amp_status ampi_vocabulary_run(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_desc *given) {
+    size_t nw = v->l.in * v->l.out, at, n;
+    AMPI_TRY(ampi_vocabulary_layers(ctx, v));
+    AMPI_TRY(ampi_vocabulary_can(ctx, v));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dw, given->dw, nw));
+    if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dbias, given->dbias, v->l.out));
+    for (at = 0; at == 0 || at < v->l.rows; at += n) {
+        n = v->l.rows - at < v->chunk ? v->l.rows - at : v->chunk;
+        AMPI_TRY(ampi_vocabulary_piece(ctx, v, at, n));
+        if (!n) break;
+    }
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dw, v->l.dw, nw));
+    AMPI_TRY(ampi_vocabulary_cast(ctx, given->dbias, v->l.dbias, v->l.out));
+    if (given->record) *given->record = v->made;
+    return v->l.rows || !v->loss.loss ? AMP_OK : (ctx->b->zero)(ctx, v->loss.loss, sizeof *v->loss.loss);
+}
+static amp_status ampi_do_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    ampi_mark mark;
+    amp_status st;
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    AMPI_TRY(ampi_vocabulary_arrays(ctx, &v, desc));
+    AMPI_HAS(gemm);
+    AMPI_HAS(xent);
+    mark = ampi_scope_mark(ctx);
+    st = ampi_vocabulary_run(ctx, &v, &desc->linear);
+    ampi_scope_pop(ctx, mark);
+    return st;
+}
+AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy, (ctx, desc));
+}
+static amp_status ampi_do_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    ampi_vocabulary v;
+    AMPI_CHECK(bytes, "bytes is NULL");
+    AMPI_TRY(ampi_vocabulary_of(ctx, &v, desc));
+    *bytes = v.bytes;
+    return AMP_OK;
+}
+AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc) {
+    AMPI_VERB(ctx, linear_cross_entropy_bytes, (ctx, bytes, desc));
+}
+
 /* ==== >>front-plan ===============================================================================================
    The memory plan.   tests: tests/test_memory.c */
 
@@ -8284,7 +8790,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
     amp_plan p = AMP_ZERO;
     size_t i, k;
     if (in == AMP_AUTO) in = AMP_F32;
-    if (!policy || !out || (n && !layers) || amp_dtype_size(in) == 0) return AMP_ERR_INVALID_ARG;
+    if (!policy || !out || (n && !layers) || !ampi_is_dtype(in)) return AMP_ERR_INVALID_ARG;
     d = ampi_params_defaults(layout ? *layout : amp_policy_params_desc(policy));
     if (!ampi_is_layout(&d)) return AMP_ERR_INVALID_ARG;
     for (i = 0; i < n; i++) {
@@ -8910,16 +9416,40 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
-/* the state that a scaler gets from its section */
+static int ampi_is_amax(float x) { return ampi_bits(x) <= 0x7f800000u; } /* 0 .. Inf */
+/* the state that a scaler gets from its section: no other than one that create and steps can make */
 static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_state *t) {
-    int usable;
+    const char *fault;
+    double is = 0.0;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
     ampi_scaler_get(t, s->fields);
-    if (ampi_is_on(s->scaler) && t->mode == AMP_SCALER_OFF)
-        return ampi_bad_file(f, "it was saved from a scaler that was off");
-    usable = t->mode <= (uint32_t)AMP_SCALER_OFF && amp_is_finite(t->scale) && t->scale > 0.0f;
-    if (!usable || !amp_is_finite(ampi_inverse(t->scale))) return ampi_bad_file(f, "its loss scale is not usable");
+    if (!ampi_is_scale(t->scale)) return ampi_bad_file(f, "its loss scale is not usable");
     t->inverse = ampi_inverse(t->scale);
+    if (t->mode == AMP_SCALER_OFF)
+        return ampi_is_on(s->scaler) ? ampi_bad_file(f, "it was saved from a scaler that was off") : AMP_OK;
+    fault = ampi_rule_fault(t, &is);
+    if (fault) return ampi_bad_file(f, "its scaler's %s is %g", fault, is);
+    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found)
+        return ampi_bad_file(f, "its scaler's counts are none that steps make");
+    return AMP_OK;
+}
+/* an amp_fp8's words as they were read: scales, what is remembered of it, and a place in the history that it has */
+static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8_t *words) {
+    const size_t states = ampi_get(s->fields, 4) * sizeof(amp_fp8_state), history = ampi_get(s->fields + 4, 4);
+    const size_t bytes = s->elements.count * s->elements.size;
+    amp_fp8_state t;
+    float amax;
+    size_t i;
+    for (i = 0; i < states; i += sizeof t) {
+        memcpy(&t, words + i, sizeof t);
+        if (!ampi_is_scale(t.scale) || !ampi_is_scale(t.inverse)) return ampi_bad_file(f, "an FP8 scale is not usable");
+        if (!ampi_is_amax(t.amax) || !ampi_is_amax(t.window) || t.found || t.ticket || (t.at && t.at >= history))
+            return ampi_bad_file(f, "an FP8 tensor's state is none that casts make");
+    }
+    for (; i < bytes; i += sizeof amax) {
+        memcpy(&amax, words + i, sizeof amax);
+        if (!ampi_is_amax(amax)) return ampi_bad_file(f, "an FP8 history has a number that is no magnitude");
+    }
     return AMP_OK;
 }
 
@@ -9097,6 +9627,7 @@ static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes no
     at[0] = (uint8_t)is;
     if (!is) return AMP_OK;
     AMPI_TRY(ampi_read_section(f, s, at + 1));
+    if (s->kind == AMPI_SECTION_FP8) return ampi_fp8_from(f, s, at + 1 + s->n_fields);
     return s->kind == AMPI_SECTION_SCALER ? ampi_scaler_from(f, s, &t) : AMP_OK;
 }
 static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
@@ -9203,8 +9734,10 @@ static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
     f->staged = 0;
     AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
-    for (i = 0; i < st->n_params; i++)
+    for (i = 0; i < st->n_params; i++) {
+        if (st->params[i]->n) AMPI_TRY(ampi_first_steps(st->params[i], NULL, 1));
         if (!st->params[i]->stochastic) AMPI_TRY(ampi_do_params_master_to_model(st->params[i]));
+    }
     return AMP_OK;
 }
 static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
@@ -9514,6 +10047,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #define AMPI_KC           256u
 #define AMPI_MC           528u
 #define AMPI_NC           512u
+#define AMPI_SMALL        8192u           /* at most so many numbers of A and B are multiplied where they lie */
 #define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
 #define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
@@ -9530,6 +10064,14 @@ typedef struct ampi_tally {
     uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
     float old[AMPI_BLOCK];                 /* amp_apply: weights before it */
 } ampi_tally;
+/* A small product from where its numbers lie: c[rows][cols] = a[rows][depth] b[depth][cols], B in strips of `lanes`
+   columns. */
+typedef struct ampi_direct {
+    const float *a, *b;
+    float *c;
+    size_t rows, cols, depth;
+    size_t a_row, a_k, b_k, b_strip, c_row; /* from one row, k or strip to the next */
+} ampi_direct;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -9547,7 +10089,9 @@ typedef struct ampi_kernels {
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
-    float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
+    /* a times b and times the three rows `step` bytes apart after it, of F32 or, on paths that have `direct`, of F16 or
+       BF16; any n. The order is the path's own: by lanes, whose sums are added one by one, then what is left of n */
+    void (*dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n);
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
@@ -9556,8 +10100,8 @@ typedef struct ampi_kernels {
     float (*largest)(const float *u, size_t n, float top);            /* the largest of them and top */
     void (*exps)(float *u, size_t n, float top);                      /* 2^24 e^(u - top), see AMPI_F(exp_term) */
     void (*softmax_shares)(float *u, size_t n, float by, float less); /* u * by - less, rounded once */
-    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, the sum of all
-       unless NULL, terms in their place and the sum of these; then gradients */
+    /* cross-entropy of few classes: a lane is a row of x[classes][AMPI_XENT_ROWS]. Largest logits, their sum unless
+       NULL, terms in their place and the sum of these; then gradients */
     void (*few_terms)(float *x, size_t classes, float *max, float *all, float *sum);
     void (*few_shares)(float *x, size_t classes, const float *by, const float *less);
     /* cross-entropy with a target for each class, see amp_xent_target, _miss, _grad_each; w: NULL, or factors of q */
@@ -9584,9 +10128,44 @@ typedef struct ampi_kernels {
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
     void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
+    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: none. Paths whose FMA
+       rounds once have it */
+    void (*direct)(const ampi_direct *d, int twice);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
+
+/* to[r] += rows[r * ld + k], times a[k] unless a is NULL, for k = 0, 1 ... and r < 4 */
+#ifdef AMPI_X86
+static __m128 ampi_four_terms(__m128 x, const float *a, size_t k) { return a ? _mm_mul_ps(_mm_set1_ps(a[k]), x) : x; }
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    __m128 sum = _mm_loadu_ps(to), s, t, u, v;
+    size_t k;
+    for (k = 0; k + 4 <= n; k += 4) {
+        s = _mm_loadu_ps(rows + k);
+        t = _mm_loadu_ps(rows + ld + k);
+        u = _mm_loadu_ps(rows + 2 * ld + k);
+        v = _mm_loadu_ps(rows + 3 * ld + k);
+        _MM_TRANSPOSE4_PS(s, t, u, v);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+        sum = _mm_add_ps(sum, ampi_four_terms(t, a, k + 1));
+        sum = _mm_add_ps(sum, ampi_four_terms(u, a, k + 2));
+        sum = _mm_add_ps(sum, ampi_four_terms(v, a, k + 3));
+    }
+    for (; k < n; k++) {
+        s = _mm_setr_ps(rows[k], rows[ld + k], rows[2 * ld + k], rows[3 * ld + k]);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+    }
+    _mm_storeu_ps(to, sum);
+}
+#else
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    size_t k, r;
+    for (k = 0; k < n; k++)
+        for (r = 0; r < 4; r++)
+            to[r] += a ? a[k] * rows[r * ld + k] : rows[r * ld + k];
+}
+#endif
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
@@ -9605,8 +10184,9 @@ typedef struct ampi_kernels {
    AMPI_REG        asm's letter for a register of vectors; AMPI_FIRST: for the first of two operands
    AMPI_ASM1, 2    an instruction of one operand, of two; AMPI_EQUAL: its name for a == b
    AMPI_MM(name)   x86: the intrinsic _mm_name of this width
-   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. MASKS: masks are no vectors. HALVES:
-                   F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64. PACK4: pack4 */
+   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some. MASKS: masks
+                   are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64.
+                   PACK4: pack4 */
 #define AMPI_OP AMPI_TARGET AMPI_ALWAYS
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */
@@ -9778,6 +10358,7 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 #  define AMPI_EQUAL    "cmpeq"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
 #  define AMPI_HAS_STREAM
@@ -9801,6 +10382,13 @@ AMPI_OP __m256i ampi_avx2_load8(const void *p)      { return _mm256_cvtepu8_epi3
 AMPI_OP __m256i ampi_avx2_from_halves(__m128i h)    { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
 AMPI_OP __m128i ampi_avx2_to_halves(__m256i x)      { return _mm256_cvtps_ph(_mm256_castsi256_ps(x), 0); }
 AMPI_OP __m128i ampi_avx2_load_bytes(const void *p) { return _mm_cvtepi8_epi16(ampi_avx2_low64(p)); }
+AMPI_OP __m256i ampi_avx2_first(size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+AMPI_OP __m256 ampi_avx2_load_some(const float *p, size_t n) {
+    return _mm256_maskload_ps(p, ampi_avx2_first(n));
+}
+AMPI_OP void ampi_avx2_store_some(float *p, size_t n, __m256 x) { _mm256_maskstore_ps(p, ampi_avx2_first(n), x); }
 /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
 AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
 /* clang-format on */
@@ -9843,6 +10431,7 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #  define AMPI_FIRST    "v"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_MASKS
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
@@ -9869,6 +10458,11 @@ AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si5
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
+AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
+    return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);
+}
+AMPI_OP void ampi_avx512_store_some(float *p, size_t n, __m512 x) { _mm512_mask_storeu_ps(p, ampi_avx512_first(n), x); }
 AMPI_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
     __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
     return a;
@@ -10357,10 +10951,15 @@ static amp_status ampi_cpu_sync(amp_ctx *ctx) {
 /* ---- arrays ---- */
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
+/* Where element i lies, if it is a float that can be read there; NULL if not. */
+static const float *ampi_in_place(amp_array a, size_t i) {
+    const char *p = ampi_at(a, i);
+    return a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0 ? (const float *)(const void *)p : NULL;
+}
 /* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
 static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, size_t n, float *buf) {
     const char *p = ampi_at(a, i);
-    if (a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0) return (const float *)(const void *)p;
+    if (ampi_in_place(a, i)) return (const float *)(const void *)p;
     k->widen[a.dtype](buf, p, n);
     return buf;
 }
@@ -10464,6 +11063,26 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
+/* From doubles or to doubles. */
+static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    const amp_cast_desc *d = j->d;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK);
+    (void)w;
+    for (; i < end; i++) {
+        uint32_t r = d->rounding == AMP_STOCHASTIC ? amp_random(d->seed, d->stream, d->offset + i) : 0u;
+        uint64_t wide;
+        double x;
+        if (j->dst.dtype == AMP_F64) {
+            wide = ampi_f64_of(ampi_load_bits(j->src.data, j->src.dtype, i));
+            memcpy(ampi_at(j->dst, i), &wide, sizeof wide);
+        } else {
+            memcpy(&x, ampi_at(j->src, i), sizeof x);
+            ampi_store_pattern(
+                j->dst.data, j->dst.dtype, i, ampi_encode_f64(x, j->dst.dtype, d->rounding, r, (int)d->saturate));
+        }
+    }
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
@@ -10473,6 +11092,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.src = src;
     j.n = n;
     j.d = d;
+    if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
+        return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -10531,6 +11152,14 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
+static void ampi_finite_f64(amp_faults *f, amp_array a) {
+    size_t i;
+    uint64_t x;
+    for (i = 0; i < a.count; i++) {
+        memcpy(&x, ampi_at(a, i), sizeof x);
+        amp_count_f64(f, x, (uint32_t)i);
+    }
+}
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK], *u = own;
@@ -10558,6 +11187,8 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
         ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else if (a.dtype == AMP_F64)
+        ampi_finite_f64(&f, a);
     else
         ampi_finite_check(j, &f, a);
     if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);
@@ -11227,21 +11858,26 @@ static void ampi_pack_across(const ampi_kernels *kn, float *to, const ampi_panel
     }
 }
 static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
-    size_t s, r, k, e, n, depth = p->depth;
+    size_t s, r, k, e, n, depth = p->depth, first = p->first + p->r0 * p->ld + p->k0;
     for (s = 0; s < p->rows; s += width)
         for (r = 0; r < width; r += 4) { /* 4 rows at a time */
             float *t = to + s * depth + r;
+            const float *from = NULL;
+            size_t ld = depth;
             n = ampi_least(4, width - r);
+            if (n == 4 && s + r + 4 <= p->rows) from = ampi_in_place(p->x, first + (s + r) * p->ld);
+            if (from) ld = p->ld;
             for (e = 0; e < 4; e++) {
-                size_t i = s + r + e, at = p->first + (p->r0 + i) * p->ld + p->k0;
+                size_t i = s + r + e, at = first + i * p->ld;
                 if (i + 4 < p->rows) ampi_fetch_line(p, at + 4 * p->ld, depth);
+                if (from) continue;
                 if (i < p->rows && e < n)
                     kn->widen[p->x.dtype](row + e * depth, ampi_at(p->x, at), depth);
                 else
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                (kn->pack4)(t, width, row, depth, depth);
+                (kn->pack4)(t, width, from ? from : row, ld, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -11273,17 +11909,34 @@ static size_t ampi_packed_rows(const ampi_kernels *kn, size_t rows) {
     return rows == full ? rows : full + kn->mr[ampi_tile_for(kn, rows - full)];
 }
 
-/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
-static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+/* What is added to n elements of a row of D. */
+static const float *ampi_bias_of(
+    const ampi_kernels *kn, const amp_gemm_job *d, size_t row, size_t col, size_t n, float *buf) {
+    float same;
+    size_t i;
+    if (!d->bias_per_row) return ampi_floats(kn, d->bias, col, n, buf);
+    same = amp_load(d->bias.data, d->bias.dtype, row);
+    for (i = 0; i < n; i++)
+        buf[i] = same;
+    return buf;
+}
+/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. First without bias. */
+static void ampi_epilogue_begin(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other) {
+    float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
+    if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
+    if (ampi_nonzero(beta)) {
+        const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
+        (kn->axpy)(acc, c, n, beta);
+    }
+}
+static void ampi_epilogue_bias(
+    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
+    if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
+}
+static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    float alpha = amp_gemm_alpha(d);
-    if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
-    if (d->c.data) {
-        const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
-        (kn->axpy)(acc, c, n, amp_gemm_beta(d));
-    }
-    if (d->bias.data) (kn->axpy)(acc, ampi_floats(kn, d->bias, col, n, other), n, 1.0f);
     if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
@@ -11294,6 +11947,12 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
         for (i = 0; i < n; i++)
             acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+}
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    ampi_epilogue_begin(kn, d, acc, batch, row, col, n, other);
+    ampi_epilogue_bias(kn, d, acc, row, col, n, other);
+    ampi_epilogue_end(kn, d, acc, batch, row, col, n, other, amax);
 }
 
 /* ---- the ordered mode: tiles do what >>numerics says if a multiply-add rounds once, or if products are exact ---- */
@@ -11348,25 +12007,108 @@ static void ampi_multiply_panels(
                 kn->tile[t](kc, a, b, to, first);
         }
 }
+
+/* ---- small products: nothing is packed but a B whose rows lie along k, and what is no float ---- */
+
+static int ampi_is_small(const ampi_kernels *kn, const amp_gemm_job *d, size_t rows, size_t cols) {
+    const int here = kn->direct && d->k && d->k <= AMPI_KC && !d->sum_batches;
+    return here && (rows + cols) * d->k <= AMPI_SMALL;
+}
+/* D is what the tiles compute, as floats. */
+static int ampi_is_plain(const amp_gemm_job *d) {
+    const int alone = !d->c.data && !d->bias.data && !d->aux.data && d->act == AMP_ACT_NONE;
+    return alone && ampi_in_place(d->d, 0) && ampi_bits(amp_gemm_alpha(d)) == 0x3f800000u;
+}
+/* rows x cols of a matrix as floats, and their leading dimension. */
+static const float *ampi_small_floats(
+    const ampi_kernels *kn, amp_array x, size_t at, size_t rows, size_t cols, size_t *ld, float *to) {
+    const float *there = ampi_in_place(x, at);
+    size_t r;
+    if (there) return there;
+    for (r = 0; r < rows; r++)
+        kn->widen[x.dtype](to + r * cols, ampi_at(x, at + r * *ld), cols);
+    *ld = cols;
+    return to;
+}
+/* The rows of D, which lie one after the other in w->c. */
+static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, size_t r0, const ampi_panel *b,
+    size_t rows, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int whole = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const size_t cols = b->rows, each = whole ? AMPI_BLOCK / cols * cols : cols;
+    size_t i, k, n;
+    for (i = 0; i < rows * cols; i += n) {
+        const size_t row = r0 + i / cols;
+        n = ampi_least(each, rows * cols - i);
+        ampi_epilogue_begin(kn, d, w->c + i, batch, row, b->r0, n, w->row);
+        for (k = 0; k < n; k += cols)
+            ampi_epilogue_bias(kn, d, w->c + i + k, row + k / cols, b->r0, cols, w->row);
+        ampi_epilogue_end(kn, d, w->c + i, batch, row, b->r0, n, w->row, amax);
+    }
+}
+static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, const ampi_panel *a,
+    const ampi_panel *b, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int plain = ampi_is_plain(d), twice = d->m <= AMPI_FEW && !(d->flags & AMP_GEMM_ORDERED);
+    const size_t strip = kn->lanes, depth = d->k;
+    size_t lda = a->ld, ldb = b->ld, at = a->first + a->r0 * (a->across ? 1 : lda);
+    const float *from_b = w->b;
+    ampi_direct t = AMP_ZERO;
+    t.rows = a->rows;
+    t.depth = depth;
+    if (a->across) {
+        t.a = ampi_small_floats(kn, d->a, at, depth, t.rows, &lda, w->a);
+        t.a_row = 1;
+        t.a_k = lda;
+    } else {
+        t.a = ampi_small_floats(kn, d->a, at, t.rows, depth, &lda, w->a);
+        t.a_row = lda;
+        t.a_k = 1;
+    }
+    if (b->across)
+        from_b = ampi_small_floats(kn, d->b, b->first + b->r0, depth, b->rows, &ldb, w->b);
+    else
+        ampi_pack_strips(kn, w->b, b, strip, w->row);
+    t.b = from_b;
+    t.b_k = b->across ? ldb : strip;
+    t.b_strip = b->across ? strip : strip * depth;
+    t.cols = b->rows;
+    t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;
+    t.c_row = plain ? d->ldd : b->rows;
+    (kn->direct)(&t, twice);
+    if (!plain) ampi_small_end(j, w, batch, a->r0, b, a->rows, amax);
+}
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
     size_t bn = task % j->blocks_n, bm = task / j->blocks_n % j->blocks_m, batch = task / j->blocks_n / j->blocks_m;
-    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r;
+    size_t r0 = bm * j->rows, c0 = bn * j->cols, k0, kc, r, last = d->sum_batches ? d->batch - 1 : batch;
+    int first = 1;
     ampi_panel a = {d->a, batch * d->stride_a, d->lda, d->trans_a != 0, r0, ampi_least(j->rows, d->m - r0), 0, 0};
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
-    if (d->k == 0) memset(w->c, 0, sizeof w->c);
-    for (k0 = 0; k0 < d->k; k0 += kc) {
-        kc = ampi_least(AMPI_KC, d->k - k0);
-        a.k0 = b.k0 = k0;
-        a.depth = b.depth = kc;
-        ampi_pack_rows(kn, w->a, &a, w->row);
-        ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
-        ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, k0 == 0);
+    a.depth = b.depth = d->k;
+    if (ampi_is_small(kn, d, a.rows, b.rows)) {
+        ampi_small_product(j, w, batch, &a, &b, &amax);
+        ampi_join_amax(j, amax);
+        return;
     }
+    if (d->k == 0) memset(w->c, 0, sizeof w->c);
+    for (; batch <= last; batch++, a.first += d->stride_a, b.first += d->stride_b)
+        for (k0 = 0; k0 < d->k; k0 += kc) {
+            kc = ampi_least(AMPI_KC, d->k - k0);
+            a.k0 = b.k0 = k0;
+            a.depth = b.depth = kc;
+            ampi_pack_rows(kn, w->a, &a, w->row);
+            ampi_pack_strips(kn, w->b, &b, kn->nr, w->row);
+            ampi_multiply_panels(kn, d, w, a.rows, b.rows, kc, first);
+            first = 0;
+        }
+    batch = d->sum_batches ? 0 : last;
     for (r = 0; r < a.rows; r++)
         ampi_epilogue(kn, d, w->c + r * AMPI_LDC, batch, r0 + r, c0, b.rows, w->row, &amax);
     ampi_join_amax(j, amax);
@@ -11404,14 +12146,28 @@ static void ampi_few_dots(
     const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    size_t c, k, r, n;
-    for (c = 0; c < cols; c++)
-        for (k = 0; k < kc; k += n) {
-            const float *b;
+    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, narrow = halves && kn->direct && j->rows == 1;
+    size_t c, k, r, n, each, i;
+    for (c = 0; c < cols; c += each) /* 4 rows of B, or one, which is taken for 4 */
+        for (each = cols - c < 4 ? 1 : 4, k = 0; k < kc; k += n) {
+            const size_t at = b0 + (c0 + c) * d->ldb + k0 + k;
+            size_t step = each == 4 ? d->ldb * amp_dtype_size(d->b.dtype) : 0;
+            const char *b = ampi_at(d->b, at);
+            amp_dtype t = d->b.dtype;
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
-            b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
-            for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
+            if (!narrow && !ampi_in_place(d->b, at)) {
+                for (i = 0; i < each; i++)
+                    (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
+                b = (const char *)w->b;
+                step = each == 4 ? n * sizeof *w->b : 0;
+                t = AMP_F32;
+            }
+            for (r = 0; r < j->rows; r++) {
+                float sum[4];
+                (kn->dots)(sum, w->a + r * kc + k, b, step, t, n);
+                for (i = 0; i < each; i++)
+                    w->c[r * j->cols + c + i] += sum[i];
+            }
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -11474,17 +12230,22 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
     double multiplications = (double)d->m * (double)d->n * (double)(d->k + 32) * (double)d->batch;
     j->blocks_m = (d->m - 1) / AMPI_MC + 1;
     j->blocks_n = (d->n - 1) / AMPI_NC + 1;
-    while (j->blocks_m * j->blocks_n * d->batch < threads && d->m / j->blocks_m >= 4 * mr)
+    while (j->blocks_m * j->blocks_n * amp_gemm_outputs(d) < threads && d->m / j->blocks_m >= 4 * mr)
         j->blocks_m++; /* work for every thread */
     j->rows = ampi_equal_parts(d->m, j->blocks_m, mr);
     j->cols = ampi_equal_parts(d->n, j->blocks_n, j->c->k->nr);
     /* 32 multiplications cost about one element elsewhere */
-    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * d->batch, multiplications / 32.0, ampi_gemm_task, j);
+    (void)ampi_run(j->c, j->blocks_m * j->blocks_n * amp_gemm_outputs(d), multiplications / 32.0, ampi_gemm_task, j);
 }
 
+/* Small ones have the same chains, but for dots of whole vectors. */
+static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
+    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED) || d->sum_batches) return 0;
+    return (d->trans_b && d->k >= 4 * kn->lanes) || !ampi_is_small(kn, d, d->m, d->n);
+}
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
-    if (d->n != 1 || d->m == 1 || d->bias.data) return 0;
+    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
     return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
@@ -11510,14 +12271,16 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
     if (d.amax_d) *d.amax_d = 0.0f;
-    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED))
+    if (ampi_is_few(j.c->k, &d))
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
     if (!job->dbias.data) return AMP_OK;
     sums.dy = job->d;
-    sums.rows = job->m;
-    sums.cols = sums.ld = job->n;
+    sums.rows = job->bias_per_row ? job->n : job->m;
+    sums.cols = amp_gemm_biases(job);
+    sums.ld = job->bias_per_row ? 1 : job->n;
+    sums.step = job->bias_per_row ? job->n : 1;
     sums.dbias = job->dbias;
     return ampi_cpu_bias_grad(ctx, &sums);
 }
@@ -11564,10 +12327,20 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
+    size_t c;
     memset(sum, 0, cols * sizeof *sum);
-    for (; row < end; row++)
-        (j->k->axpy)(sum, ampi_floats(j->k, j->job->dy, row * j->job->ld + c0, cols, x), cols, 1.0f);
+    for (; row < end; row++) {
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
+    }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
     const ampi_col_work *j = (const ampi_col_work *)arg;
@@ -11762,8 +12535,10 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
 static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
     const amp_xent_job *d = j->d;
     size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        const char *from = ampi_at(d->logits, (row + r) * d->ld);
+        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    }
     memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
     for (r = 0; r < AMPI_XENT_ROWS; r++)
         for (c = 0; c < n; c++)
@@ -11775,8 +12550,10 @@ static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows
     for (r = 0; r < rows; r++)
         for (c = 0; c < n; c++)
             buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
+        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    }
 }
 /* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
 static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
@@ -11789,12 +12566,13 @@ static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
     (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
     for (r = 0; r < rows; r++) {
         int64_t label = amp_xent_label(d, d->first + at + r);
+        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
         amp_xent_row row = AMP_ZERO;
         if (amp_xent_is_wrong(d, label)) continue;
         row.max = max[r];
         row.sum = sum[r];
         row.target = buf[r * d->classes + (size_t)label];
-        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        ampi_xent_end_row(j, at + r, label, &row, mean);
         by[r] = row.by;
         less[r] = row.less;
         at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
@@ -12413,9 +13191,8 @@ AMPI_INNER AMPI_FLOATS AMPI_F(relu)(AMPI_FLOATS x) {
 }
 /* 0 where y <= 0, else dy: also where y is NaN of any sign, so that a NaN of dy arrives. A mask would be !(y <= 0). */
 AMPI_INNER AMPI_FLOATS AMPI_F(relu_back)(AMPI_FLOATS dy, AMPI_FLOATS y) {
-    AMPI_WORDS b = AMPI_BITS(y), size = AMPI_AND(b, AMPI_WORD(0x7fffffffu));
-    AMPI_WORDS above_inf = AMPI_SUB_WORDS(size, AMPI_WORD(0x7f800000u)); /* > 0: NaN */
-    AMPI_MASK open = AMPI_GREATER(AMPI_MAX(b, above_inf), AMPI_WORD(0));
+    AMPI_WORDS above = AMPI_BITS(AMPI_AT_LEAST(y, AMPI_SET(0.0f))); /* 0, more, and NaN of any sign */
+    AMPI_MASK open = AMPI_GREATER(AMPI_AND(above, AMPI_WORD(0x7fffffffu)), AMPI_WORD(0));
     return AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(dy), AMPI_WORD(0)));
 }
 #endif
@@ -12753,6 +13530,7 @@ AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, 
     if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
 }
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
+#  ifndef AMPI_HAS_SOME
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
     memcpy(some, u, n * sizeof *u);
@@ -12763,6 +13541,7 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
     AMPI_STORE(some, x);
     memcpy(u, some, n * sizeof *u);
 }
+#  endif
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
         size_t i; \
@@ -13074,23 +13853,64 @@ AMPI_OUTER uint32_t AMPI_F(fit_to)(float *to, const float *u, size_t n, float by
     AMPI_F(done)();
     return AMPI_LEFT(i, n) ? ampi_scalar_fit_to(to + i, u + i, n - i, by, limit, amax) : amax;
 }
-AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
-    const size_t width = AMPI_WIDTH;
-    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
-    float lane[AMPI_WIDTH], sum;
-    size_t i, k;
-    for (i = 0; i + 4u * width <= n; i += 4u * width) {
-        s0 = AMPI_FMA(AMPI_LOAD(a + i), AMPI_LOAD(b + i), s0);
-        s1 = AMPI_FMA(AMPI_LOAD(a + i + width), AMPI_LOAD(b + i + width), s1);
-        s2 = AMPI_FMA(AMPI_LOAD(a + i + 2u * width), AMPI_LOAD(b + i + 2u * width), s2);
-        s3 = AMPI_FMA(AMPI_LOAD(a + i + 3u * width), AMPI_LOAD(b + i + 3u * width), s3);
+/* Of a product's factors: fused operations make a NaN quiet. */
+AMPI_INNER AMPI_FLOATS AMPI_F(factor)(const char *p, amp_dtype t) {
+    if (t == AMP_F32) return AMPI_AS_FLOATS(AMPI_LOAD_WORDS(p));
+    if (t == AMP_BF16) return AMPI_AS_FLOATS(AMPI_SHL(AMPI_F(load16)(p), 16));
+    return AMPI_AS_FLOATS(AMPI_F(widened)(p, t));
+}
+/* lane[0 .. 2 W]: the products of a with two rows, added up by lanes; n: a multiple of 4 W. */
+AMPI_INNER void AMPI_F(two_rows_of)(amp_dtype t, float *lane, const float *a, const char *b, size_t step, size_t n) {
+    const size_t next = amp_dtype_size(t) * AMPI_WIDTH;
+    const AMPI_FLOATS z = AMPI_SET(0.0f);
+    AMPI_FLOATS s[4] = {z, z, z, z}, u[4] = {z, z, z, z}, x;
+    for (; n; n -= 4u * AMPI_WIDTH, a += 4u * AMPI_WIDTH, b += 4u * next) {
+#  define AMPI_X(v) \
+    x = AMPI_LOAD(a + v * AMPI_WIDTH); \
+    s[v] = AMPI_FMA(x, AMPI_F(factor)(b + v * next, t), s[v]); \
+    u[v] = AMPI_FMA(x, AMPI_F(factor)(b + step + v * next, t), u[v]); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 2u * step + v * next); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 3u * step + v * next);
+        AMPI_X(0)
+        AMPI_X(1)
+        AMPI_X(2)
+        AMPI_X(3)
+#  undef AMPI_X
     }
-    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s0, s1), AMPI_ADD(s2, s3)));
-    for (sum = lane[0], k = 1; k < AMPI_WIDTH; k++)
-        sum += lane[k];
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
+    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s[0], s[1]), AMPI_ADD(s[2], s[3])));
+    AMPI_STORE(lane + AMPI_WIDTH, AMPI_ADD(AMPI_ADD(u[0], u[1]), AMPI_ADD(u[2], u[3])));
+}
+AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    if (t == AMP_F32) AMPI_F(two_rows_of)(AMP_F32, lane, a, b, step, n);
+#  ifdef AMPI_HAS_FMA
+    if (t == AMP_F16) AMPI_F(two_rows_of)(AMP_F16, lane, a, b, step, n);
+    if (t == AMP_BF16) AMPI_F(two_rows_of)(AMP_BF16, lane, a, b, step, n);
+#  endif
+}
+AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
+    float lane[4u * AMPI_WIDTH], left[16u * AMPI_WIDTH];
+    const float *last = (const float *)(const void *)b + whole;
+    size_t ld = step / 4u, r;
+    if (whole) {
+        AMPI_F(two_rows)(lane, a, b, step, t, whole);
+        AMPI_F(two_rows)(lane + 2u * AMPI_WIDTH, a, b + 2u * step, step, t, whole);
+    }
+    if (t != AMP_F32 && rest) {
+        for (r = 0; r < 4; r++) {
+            const char *from = b + r * step + whole * size;
+            if (t == AMP_F16)
+                AMPI_F(widen_f16)(left + r * 4u * AMPI_WIDTH, from, rest);
+            else
+                AMPI_F(widen_bf16)(left + r * 4u * AMPI_WIDTH, from, rest);
+        }
+        last = left;
+        ld = 4u * AMPI_WIDTH;
+    }
+    AMPI_F(done)();
+    memset(to, 0, 4u * sizeof *to);
+    if (whole) ampi_four_chains(to, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
+    if (rest) ampi_four_chains(to, last, ld, rest, a + whole);
 }
 /* The exponents of one vector; what is found on the way goes into the counters. */
 AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {
@@ -13330,9 +14150,10 @@ AMPI_OUTER void AMPI_F(pack4)(float *to, size_t width, const float *rows, size_t
 /* ---- `rows` is a constant wherever these are inlined: what lies beyond it is not compiled, and each p[i] and q[i] is
    a register. A list, no loop: with gcc -O1 they would be memory then ---- */
 #if AMPI_PASS == AMPI_PASS_VECTOR
-#  define AMPI_COLUMNS     (2u * AMPI_WIDTH)
-#  define AMPI_MOST_ROWS   12
-#  define AMPI_EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#  define AMPI_COLUMNS       (2u * AMPI_WIDTH)
+#  define AMPI_MOST_ROWS     12
+#  define AMPI_EIGHT_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#  define AMPI_EACH_ROW(X)   AMPI_EIGHT_ROWS(X) X(8) X(9) X(10) X(11)
 AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS s = AMPI_SET(a);
     *p = AMPI_FMA(s, x, *p);
@@ -13377,7 +14198,63 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
     }
 AMPI_TILES(AMP_X)
 #  undef AMP_X
-#  ifndef AMPI_HAS_FMA
+#  ifdef AMPI_HAS_FMA
+/* At most 8 rows of a strip, or 4 of two (`wide`), from column c on; `full` and `twice` are constants, too. */
+AMPI_INNER void AMPI_F(direct_rows)(
+    uint32_t rows, const ampi_direct *d, size_t r, size_t c, int wide, int full, int twice) {
+    const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
+    AMPI_FLOATS p[8] = {z, z, z, z, z, z, z, z};
+    AMPI_FLOATS q[4] = {z, z, z, z}, x, y = z, s;
+    const size_t row = d->a_row, a_k = d->a_k, b_k = d->b_k, strip = d->b_strip, n = d->cols - c;
+    const float *a = d->a + r * row, *b = d->b + c / AMPI_WIDTH * strip;
+    float *to = d->c + r * d->c_row + c;
+    size_t k;
+    for (k = d->depth; k--; a += a_k, b += b_k) {
+        x = full ? AMPI_LOAD(b) : AMPI_F(load_some)(b, n);
+        if (wide) y = AMPI_LOAD(b + strip);
+#  define AMPI_X(i) \
+    if (rows > i) s = AMPI_SET(a[i * row]); \
+    if (rows > i && twice) p[i] = AMPI_ADD(p[i], AMPI_MUL(s, x)); \
+    if (rows > i && !twice) p[i] = AMPI_FMA(s, x, p[i]); \
+    if (rows > i && wide) q[i % 4] = AMPI_FMA(s, y, q[i % 4]);
+        AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+    }
+#  define AMPI_X(i) \
+    if (rows > i && twice) p[i] = AMPI_ADD(z, p[i]); \
+    if (rows > i && full) AMPI_STORE(to + i * d->c_row, p[i]); \
+    if (rows > i && !full) AMPI_F(store_some)(to + i * d->c_row, n, p[i]); \
+    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i % 4]);
+    AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+}
+AMPI_INNER void AMPI_F(direct_block)(uint32_t rows, const ampi_direct *d, size_t r, int twice) {
+    size_t c = 0;
+    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH) {
+        AMPI_F(direct_rows)(4, d, r, c, 1, 1, 0);
+        if (rows == 8) AMPI_F(direct_rows)(4, d, r + 4, c, 1, 1, 0);
+    }
+    for (; c + AMPI_WIDTH <= d->cols; c += AMPI_WIDTH)
+        AMPI_F(direct_rows)(rows, d, r, c, 0, 1, twice);
+    if (c < d->cols) AMPI_F(direct_rows)(rows, d, r, c, 0, 0, twice);
+}
+AMPI_INNER void AMPI_F(direct_blocks)(const ampi_direct *d, int twice) {
+    size_t r = 0;
+    for (; !twice && r + 8 <= d->rows; r += 8)
+        AMPI_F(direct_block)(8, d, r, twice);
+    for (; !twice && r + 4 <= d->rows; r += 4)
+        AMPI_F(direct_block)(4, d, r, twice);
+    for (; r < d->rows; r++)
+        AMPI_F(direct_block)(1, d, r, twice);
+}
+AMPI_OUTER void AMPI_F(direct)(const ampi_direct *d, int twice) {
+    if (twice)
+        AMPI_F(direct_blocks)(d, 1);
+    else
+        AMPI_F(direct_blocks)(d, 0);
+    AMPI_F(done)();
+}
+#  else
 AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
     size_t i, k;
     for (i = 0; i < rows; i++, c += AMPI_LDC) {
@@ -13399,7 +14276,7 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* the loops that each path has */
 /* clang-format off */
 #  define AMPI_LOOPS(X) \
-    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dot) X(squares) X(sum) X(count) X(largest) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
     X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
 /* clang-format on */
@@ -13414,6 +14291,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMP_X
 #  ifdef AMPI_HAS_FMA
     k->fused = NULL;
+    k->direct = AMPI_F(direct);
 #  else
     k->fused = AMPI_F(fused);
 #  endif
@@ -13458,6 +14336,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMPI_EQUAL
 #  undef AMPI_HAS_FMA
 #  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_SOME
 #  undef AMPI_HAS_MASKS
 #  undef AMPI_HAS_HALVES
 #  undef AMPI_HAS_HALVES_OF_F8

@@ -1000,6 +1000,19 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_C
     }
 }
 
+/* From doubles or to doubles. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_f64(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    for (; i < a.n; i += step) {
+        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + i) : 0u;
+        if (a.dst_type == AMP_F64)
+            ((uint64_t *)a.dst)[i] = ampi_f64_of(ampi_load_bits(a.src, a.src_type, i));
+        else
+            ampi_store_pattern(
+                a.dst, a.dst_type, i, ampi_encode_f64(((const double *)a.src)[i], a.dst_type, a.how, r, a.saturate));
+    }
+}
+
 /* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
 typedef struct ampi_k_list {
     void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
@@ -1096,6 +1109,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         ampi_k_part p = ampi_k_find(&list, chunk);
         amp_faults f = amp_no_faults();
         uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
+        if (p.type == AMP_F64) {
+            for (i = threadIdx.x; i < p.n; i += AMP_BLOCK)
+                amp_count_f64(&f, ((const uint64_t *)p.data)[p.base + i], i);
+            p.n = groups = 0;
+        }
         for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
@@ -1142,7 +1160,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_finite) X(ampi_k_histogram)
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)
 /* ---- FP8 with a scale per tensor: the rules are amp_fp8_begin and amp_fp8_end ----
    tests: tests/test_fp8.c */
 
@@ -1730,7 +1748,8 @@ typedef struct ampi_k_updating {
     amp_dtype grad_type, weight_type;
     amp_draw draw;
     const ampi_k_u4 *keys; /* AMPI_KEYS for each amp_stored */
-    int stochastic, moments, pair, drawn, brief;
+    int stochastic, moments, pair, drawn;
+    int brief;     /* Adam: ampi_k_adam_brief may; SGD: this is the parameter's first step */
     int grad_wide; /* gradients are aligned where the other arrays are */
 } ampi_k_updating;
 
@@ -2026,7 +2045,8 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
     if (!ampi_nonzero(coef->momentum)) {
         c.momentum = 0.0f;
         ampi_k_update_each<kind>(step, x, &c);
-    } else if (coef->first) {
+    } else if (brief) {
+        c.first = 1;
         ampi_k_update_each<kind>(step, x, &c);
     } else {
         c.first = 0;
@@ -2036,7 +2056,7 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
 /* One of them, with the count of its update: counting has no registers for all of them at once. */
 template <int kind, int N>
 AMPI_K uint32_t ampi_k_update_counted(
-    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
+    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, int first, ampi_k_tally *tally) {
     ampi_k_working<1> one;
     float step[1];
     uint32_t old = x->w[k];
@@ -2045,7 +2065,7 @@ AMPI_K uint32_t ampi_k_update_counted(
     one.b[0] = x->b[k];
     one.v[0] = x->v[k];
     one.inf = 0;
-    ampi_k_update_rule<kind>(step, &one, coef, 0);
+    ampi_k_update_rule<kind>(step, &one, coef, first);
     x->w[k] = one.w[0];
     x->b[k] = one.b[0];
     x->v[k] = one.v[0];
@@ -2060,7 +2080,8 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) updates |= ampi_k_update_counted<kind>(&x, k, at, coef, tally) << k;
+        if (counted)
+            updates |= ampi_k_update_counted<kind>(&x, k, at, coef, kind == AMP_UPDATE_SGD && p->brief, tally) << k;
     if (!counted) ampi_k_update_rule<kind>(step, &x, coef, p->brief);
     if (p->zero) {
         uint32_t zero[N];
@@ -2164,6 +2185,7 @@ AMPI_K void ampi_k_update_common(ampi_k_update_room *room, const amp_update_job 
         amp_param_entry like;
         like.group = k / 2u;
         like.no_decay = k % 2u;
+        like.before = 0;
         room->coef[k] = amp_coef_of(job, &like);
     }
     ampi_k_update_keys(room->keys, seed);
@@ -2200,6 +2222,7 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
             p.brief = kind == AMP_UPDATE_ADAM && ampi_k_is_brief(own);
+            if (kind == AMP_UPDATE_SGD) p.brief = amp_is_first_step(room->record.steps, &p.e);
             ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
         i += gridDim.x;
@@ -2780,7 +2803,7 @@ AMPI_K void ampi_k_gemm_store(
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
     if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
-    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
+    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, p.bias_per_row ? i : j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
     if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
@@ -2807,8 +2830,8 @@ AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float
         b += (AMPI_K_N + AMPI_K_PAD) / 4u;
     }
 }
-/* The sums of one tile, into room[AMPI_K_M][AMPI_K_N]. */
-AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 *room) {
+/* The sums of one tile over so many batches, into room[AMPI_K_M][AMPI_K_N]. */
+AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b, size_t batches, float4 *room) {
     const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
     float4 *bs = room + (AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u;
     uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, i;
@@ -2821,11 +2844,13 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
-    ampi_k_fetch_first(&mine_a, a, me);
-    AMP_UNROLL
-    for (i = 0; i < AMPI_K_EIGHTS; i++)
-        ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
     do {
+        if (k0 == 0) {
+            ampi_k_fetch_first(&mine_a, a, me);
+            AMP_UNROLL
+            for (i = 0; i < AMPI_K_EIGHTS; i++)
+                ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
+        }
         ampi_k_put((float *)room, mine_a, a, negative_zero);
         AMP_UNROLL
         for (i = 0; i < AMPI_K_EIGHTS; i++)
@@ -2845,7 +2870,12 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
             }
         }
         __syncthreads();
-    } while (k0 < a.k);
+        if (k0 < a.k) continue;
+        k0 = 0; /* the next batch */
+        a.first += p.stride_a;
+        b.first += p.stride_b;
+        batches--;
+    } while (batches);
     AMP_UNROLL
     for (i = 0; i < AMPI_K_DOWN; i++)
         room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],
@@ -2859,7 +2889,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
     size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;
     uint32_t amax = 0, e;
     float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
-    for (tile = blockIdx.x; tile < across * down * p.batch; tile += gridDim.x) {
+    for (tile = blockIdx.x; tile < across * down * amp_gemm_outputs(&p); tile += gridDim.x) {
         size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_M, j0 = tile % across * AMPI_K_N;
         ampi_k_side a = ampi_k_side_of(p.a, AMPI_K_M, p.lda, p.stride_a, p.batch, z);
         ampi_k_side b = ampi_k_side_of(p.b, AMPI_K_N, p.ldb, p.stride_b, p.batch, z);
@@ -2870,7 +2900,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         a.rows = p.m - i0;
         b.rows = p.n - j0;
         a.k = b.k = p.k;
-        ampi_k_tile_sums(a, b, room);
+        ampi_k_tile_sums(p, a, b, p.sum_batches ? p.batch : 1u, room);
         AMP_NO_UNROLL
         for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
             size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
@@ -2988,6 +3018,12 @@ AMPI_K void ampi_k_act_grads(
         if (ampi_k_group(j, p.n) == 8u) ampi_k_act_grad_at(p, here.batch * p.stride_d + here.row * p.ldd + j, wide);
     }
 }
+AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = one;
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
@@ -3002,7 +3038,10 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
-            ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
+            if (p.bias_per_row)
+                ampi_k_fill8(y, ampi_load_bits(p.bias.data, p.bias.dtype, here.row));
+            else
+                ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
             for (k = 0; k < 8u; k++)
                 x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }
@@ -3214,7 +3253,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
             for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
-                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c));
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c * j.step));
                 lane[l] = amp_dadd(lane[l], amp_widen(sum));
             }
         }
@@ -3684,6 +3723,8 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.stream = desc->stream;
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
+    if (dst.dtype == AMP_F64 || src.dtype == AMP_F64)
+        return ampi_cu_share(c, ampi_cu_parts(n, AMP_BLOCK), ampi_k_cast_f64, a);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
     return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
@@ -3999,7 +4040,7 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
-    if (room == 0) {
+    if (room == 0 || j->step != 1u) {
         if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
         return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
@@ -4016,8 +4057,10 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     amp_bias_grad_job j = AMP_ZERO;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     j.dy = p->d;
-    j.rows = p->m;
-    j.cols = j.ld = p->n;
+    j.rows = p->bias_per_row ? p->n : p->m;
+    j.cols = amp_gemm_biases(p);
+    j.ld = p->bias_per_row ? 1u : p->n;
+    j.step = p->bias_per_row ? p->n : 1u;
     j.dbias = p->dbias;
     return ampi_cu_bias_grad(c->ctx, &j);
 }
@@ -4248,6 +4291,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
+    if (p->sum_batches) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -4281,15 +4325,19 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
     plan->epilogue = ampi_cu_gelu_epilogue(p);
     return NULL;
 }
+static int ampi_cu_has_gelu(const amp_gemm_job *p) {
+    return p->d.dtype != AMP_F32 && p->act == AMP_GELU && !p->bias_per_row;
+}
 /* As much as possible inside the product; `leave`: but for GELU. */
 static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, int leave, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
-    int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    int along = bias && !p->bias_per_row; /* the one that cuBLASLt has */
+    int fits = along && p->bias.dtype == ampi_cu_bias_type(p);
     plan->after = 0;
-    plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
+    plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU && !leave) return ampi_cu_fuse_gelu(p, plan);
+    if (ampi_cu_has_gelu(p) && !leave) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
@@ -4299,13 +4347,14 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
    a backward or an act, whose bounds allow it. GELU of a 16-bit d is this way what it is in cuBLASLt where that has no
    such product but a kernel of its own: two launches, and two roundings. */
 static const char *ampi_cu_split_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
-    int narrow = p->d.dtype != AMP_F32, gelu = p->act == AMP_GELU && !p->backward;
-    if (narrow && gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
+    int gelu = ampi_cu_has_gelu(p) && !p->backward;
+    if (gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
     if (p->d.dtype != AMP_F32 && !p->backward) {
         if (!ampi_cu_f8(p->a.dtype) || p->act == AMP_ACT_NONE) return "there is nothing to leave";
+        if (p->bias_per_row) return "the bias goes with rows";
         if (p->bias.data && p->bias.dtype == ampi_cu_bias_type(p)) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
     }
     if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
@@ -4327,7 +4376,8 @@ static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
 
 /* The bias, too, of an FP8 product whose d has 16 bits: the GPUs of sm_89 have few that add one. */
 static const char *ampi_cu_leave_bias(const amp_gemm_job *p, ampi_cu_plan *plan) {
-    if (!p->bias.data || p->d.dtype == AMP_F32 || ampi_cu_f8(p->d.dtype)) return "there is nothing to leave";
+    int left = p->bias.data && !p->bias_per_row && p->d.dtype != AMP_F32 && !ampi_cu_f8(p->d.dtype);
+    if (!left) return "there is nothing to leave";
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
@@ -4453,7 +4503,7 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 }
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
-    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
     return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 
@@ -4645,7 +4695,7 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
     t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
     if (p->aux.data && !p->backward) t->bytes[1] = span * amp_dtype_size(p->aux.dtype);
-    if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
+    if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
         e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
@@ -4746,23 +4796,72 @@ static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan
     return AMP_OK;
 }
 
+/* ---- batches that add up in an F32 d: products one after the other, then what follows the sum ---- */
+
+static int ampi_cu_adds_up(const amp_gemm_job *p) {
+    return p->sum_batches && p->k && p->d.dtype == AMP_F32 && !(p->flags & AMP_GEMM_ORDERED);
+}
+/* Batch z alone: the first one reads C as it is given, the others add to D. */
+static amp_gemm_job ampi_cu_batch_of(const amp_gemm_job *p, size_t z) {
+    amp_gemm_job q = *p;
+    q.batch = 1;
+    q.sum_batches = q.bias_per_row = q.backward = 0;
+    q.act = AMP_ACT_NONE;
+    q.bias.data = q.aux.data = q.dbias.data = NULL;
+    q.a.data = (char *)p->a.data + z * p->stride_a * amp_dtype_size(p->a.dtype);
+    q.b.data = (char *)p->b.data + z * p->stride_b * amp_dtype_size(p->b.dtype);
+    if (z == 0) return q;
+    q.c = p->d;
+    q.ldc = p->ldd;
+    q.stride_c = p->stride_d;
+    q.beta.value = 1.0f;
+    q.beta_ptr = NULL;
+    return q;
+}
+static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
+    amp_gemm_job last = *p;
+    ampi_cu_plan *plan = NULL;
+    size_t z;
+    for (z = 0; z < p->batch; z++) {
+        const amp_gemm_job q = ampi_cu_batch_of(p, z);
+        AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
+        AMPI_TRY(ampi_cu_run(c, &q, plan));
+    }
+    last.batch = 1;
+    if (p->bias.data || p->aux.data || p->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_cu_epilogue(c, &last, p->bias.data != NULL));
+    return ampi_cu_column_sums(c, &last, plan);
+}
+
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     ampi_cu_plan *plan = NULL;
+    if (ampi_cu_adds_up(job)) return ampi_cu_add_up(ampi_cu_self(ctx), job);
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
     return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
-static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+static amp_status ampi_cu_tune_one(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    return ampi_cu_tune(ampi_cu_self(ctx), job, plan);
+    AMPI_TRY(ampi_cu_plan_for(c, p, &plan));
+    return ampi_cu_tune(c, p, plan);
+}
+static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job first = sum ? ampi_cu_batch_of(job, 0) : *job, other = ampi_cu_batch_of(job, 1);
+    AMPI_TRY(ampi_cu_tune_one(ampi_cu_self(ctx), &first));
+    return sum ? ampi_cu_tune_one(ampi_cu_self(ctx), &other) : AMP_OK;
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job p = sum ? ampi_cu_batch_of(job, 0) : *job;
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    if (text) ampi_cu_tell(job, plan, text, bytes);
+    size_t n;
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+    if (!text) return AMP_OK;
+    ampi_cu_tell(&p, plan, text, bytes);
+    n = strlen(text);
+    if (sum) snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
     return AMP_OK;
 }
-
 /* ---- plan files: what was found out about products, for the next run on the same kind of device.
    tests: tests/cuda_verbs.cpp ---- */
 

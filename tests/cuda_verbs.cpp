@@ -196,6 +196,22 @@ static amp_status v_xent(world *w) {
     e.scaler = w->s;
     return amp_softmax_cross_entropy(w->x, e);
 }
+static amp_status v_vocabulary(world *w) { /* two pieces */
+    amp_linear_xent_desc d = AMP_ZERO;
+    d.linear.rows = 20;
+    d.linear.in = 8;
+    d.linear.out = 30;
+    d.linear.x = at(w, 0, AMP_F32);
+    d.linear.w = at(w, 0, AMP_F32, 1024);
+    d.linear.dw = at(w, 4, AMP_F32);
+    d.xent.labels = (int32_t *)w->buf[5];
+    d.xent.row_loss = (float *)w->buf[6];
+    d.xent.loss = (float *)w->buf[7];
+    d.chunk = 12;
+    d.scratch = w->buf[3];
+    d.scratch_bytes = 12 * 30 * 4 + 256;
+    return amp_linear_cross_entropy(w->x, d);
+}
 static amp_status gemm(world *w, amp_gemm_desc g) {
     g.m = 16;
     g.n = 24;
@@ -519,13 +535,14 @@ typedef struct verb {
 
 static const verb verbs[] = {/* enqueue first */
     {"cast", v_cast}, {"copy_async", v_copy}, {"cast as a copy", v_cast_same}, {"zero", v_zero}, {"step", v_step},
-    {"xent", v_xent}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32}, {"gemm own", v_gemm_own},
-    {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear}, {"chain", v_chain},
-    {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value}, {"amp_unscale", v_unscale},
-    {"inspect update", v_inspect}, {"inspect apply", v_apply}, {"between copies", v_between}, {"sgd", v_sgd},
-    {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam}, {"grads_to", v_grads_to},
-    {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize}, {"linear f8", v_linear_f8},
-    {"column sums", v_column_sums}, {"activation", v_activation}, {"cast stochastic", v_cast_sr},
+    {"xent", v_xent}, {"vocabulary", v_vocabulary}, {"gemm f16", v_gemm_f16}, {"gemm f32 gelu", v_gemm_f32},
+    {"gemm own", v_gemm_own}, {"gemm f8", v_gemm_f8}, {"gemm factors", v_gemm_factors}, {"linear", v_linear},
+    {"chain", v_chain}, {"unscale adamw update", v_adamw}, {"clip", v_clip}, {"clip_value", v_clip_value},
+    {"amp_unscale", v_unscale}, {"inspect update", v_inspect}, {"inspect apply", v_apply},
+    {"between copies", v_between}, {"sgd", v_sgd}, {"lion", v_lion}, {"accumulate", v_accumulate}, {"adam", v_adam},
+    {"grads_to", v_grads_to}, {"autocast", v_autocast}, {"dropout", v_dropout}, {"quantize", v_quantize},
+    {"linear f8", v_linear_f8}, {"column sums", v_column_sums}, {"activation", v_activation},
+    {"cast stochastic", v_cast_sr},
 
     {"copy", q_copy}, {"sync", q_sync}, {"all_finite", q_finite}, {"histogram", q_histogram}, {"get", q_get},
     {"norm", q_norm}, {"report", q_report}, {"watch", q_watch}, {"param_read", q_read}, {"param_write", q_write},
@@ -552,7 +569,8 @@ static void only_enqueues(const char *name) {
 /* What a verb's first call may do more: look for algorithms, and the descriptors for that, if it is made of products;
    memory of a scope's first casts. */
 static void only_enqueues_first(const char *name) {
-    int product = strstr(name, "gemm") || strstr(name, "linear") || strstr(name, "chain"),
+    int product =
+            !strcmp(name, "vocabulary") || strstr(name, "gemm") || strstr(name, "linear") || strstr(name, "chain"),
         scope = !strcmp(name, "autocast");
     long a = hcu_group_calls(HCU_ALLOC), f = hcu_group_calls(HCU_FREE), s = hcu_group_calls(HCU_SYNC);
     long h = hcu_group_calls(HCU_HEURISTIC), o = hcu_group_calls(HCU_OBJECT);
@@ -634,6 +652,48 @@ static void test_plain_products() {
     CHECK(warnings == 1, "%ld warnings about one shape", warnings);
     end(&w);
     no_leak("plain products");
+}
+
+/* ---- a captured product that adds up micro-batches: *beta_ptr is 0 for the first, whose d was never written, then 1 ---- */
+
+static void test_captured_factor(uint32_t flags) {
+    float host[4] = {1, 1, 1, 1}, got[4];
+    const uint32_t bad[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu};
+    void *a, *d, *beta;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    amp_gemm_desc g = AMP_ZERO;
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(amp_alloc(ctx, &a, 16, NULL));
+    OK(amp_alloc(ctx, &d, 16, NULL));
+    OK(amp_alloc(ctx, &beta, 4, NULL));
+    OK(amp_copy(ctx, a, host, 16));
+    OK(amp_copy(ctx, d, bad, 16));
+    g.m = g.n = g.k = 2;
+    g.a = g.b = amp_arr(a, AMP_F32);
+    g.d = amp_arr(d, AMP_F32);
+    g.beta_ptr = (const float *)beta;
+    g.flags = flags;
+    cudaStream_t st = amp_cuda_stream(ctx);
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    OK(amp_gemm(ctx, &g));
+    CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+    CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess, "instantiate");
+    for (int round = 0; round < 4; round++) {
+        const float factor = round % 2 ? 1.0f : 0.0f; /* the third begins anew */
+        OK(amp_copy(ctx, beta, &factor, 4));
+        CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", round);
+        OK(amp_copy(ctx, got, d, 16));
+        CHECK(got[0] == 2 + 2 * factor && got[3] == got[0], "flags %u, replay %d: %g", flags, round, got[0]);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    OK(amp_free(ctx, a));
+    OK(amp_free(ctx, d));
+    OK(amp_free(ctx, beta));
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    no_leak("captured factor");
 }
 
 /* ---- the first call of all, inside a capture: nothing has been prepared, and nothing is refused ---- */
@@ -805,9 +865,9 @@ static void test_plans() {
 
 /* ---- plan files: what is refused, and a plan that is none of this product is made anew ---- */
 
-enum { HEAD = 120, PLAN = 488, MOST = 64 }; /* bytes of struct ampi_cu_plan_head, of ampi_cu_plan; desc.plans here */
+enum { HEAD = 120, PLAN = 496, MOST = 64 }; /* bytes of struct ampi_cu_plan_head, of ampi_cu_plan; desc.plans here */
 enum { LIBRARY = 8, PLAN_BYTES = 16, DEVICE = 24, SMS = 88, WORKSPACE = 96, COUNT = 104, SUM = 112 };
-enum { ALGO = 376, LT = 460, EPILOGUE = 464, COMPUTE = 468, CONVERT = 472, KERNEL = 476 };
+enum { ALGO = 384, LT = 468, EPILOGUE = 472, COMPUTE = 476, CONVERT = 480, KERNEL = 484 };
 typedef struct plan_file {
     size_t bytes;
     unsigned char b[HEAD + (MOST + 1) * PLAN + 8];
@@ -3516,6 +3576,8 @@ int main(int argc, char **argv) {
     test_tuning_outputs();
     test_f8_reasons();
     test_plain_reasons();
+    test_captured_factor(0);
+    test_captured_factor(AMP_GEMM_ORDERED);
     test_search_answers();
     test_small_workspace();
     test_residency();

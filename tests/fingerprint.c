@@ -531,12 +531,49 @@ static void cast_in_place(void) {
         }
 }
 
+/* Doubles of which half are sums of floats, so that bits are cut off. */
+static void cast_doubles(void) {
+    size_t i, k, r, n = 3000;
+    for (i = 0; i < 5; i++)
+        for (r = 0; r < LENGTH(roundings); r++) {
+            double *x = (double *)need(malloc(8 * n));
+            amp_array a, b, wide;
+            amp_cast_desc d = AMP_ZERO;
+            amp_finite_report report = AMP_ZERO;
+            d.rounding = roundings[r].how;
+            d.saturate = roundings[r].saturate;
+            d.seed = 7;
+            if (start("cast f64 to %s and back, %s", type(types[i]), roundings[r].name)) {
+                for (k = 0; k < n; k++) {
+                    uint64_t bits = (uint64_t)below(0xffffffffu) << 32 | below(0xffffffffu);
+                    if (k % 3) bits = (bits & ~((uint64_t)0x7fe << 52)) | (uint64_t)(1023u - k % 40u) << 52;
+                    memcpy(&x[k], &bits, 8);
+                }
+                a = amp_arrn(put(x, 8 * n, 0), AMP_F64, n);
+                b = blank(types[i], n, 0);
+                wide = amp_arrn(room(8 * n, 0), AMP_F64, n);
+                mix_status(fp_cast(run.ctx, b, a, n, &d));
+                see_bits(b.data);
+                mix_status(fp_cast(run.ctx, wide, b, n, NULL));
+                see_bits(wide.data);
+                mix_status(amp_all_finite(run.ctx, &report, &a, 1));
+                mix_u64(report.nan);
+                mix_u64(report.inf);
+                mix_u64(report.first_index);
+                drop(0);
+                finish();
+            }
+            free(x);
+        }
+}
+
 static void cast_cases(void) {
     size_t i, k;
     for (i = 0; i < 5; i++)
         for (k = 0; k < 5; k++)
             cast_pair(types[i], types[k]);
     cast_in_place();
+    cast_doubles();
 }
 
 static const size_t some_sizes[] = {1, 3, 17, 1000, 65537};
@@ -1868,6 +1905,44 @@ static void loss_each_case(amp_dtype in, amp_dtype other, int form) {
     finish();
 }
 
+/* The last layer and its loss, in pieces; ordered, so that all contexts agree. */
+static void vocabulary_case(amp_dtype type_of_w, size_t chunk) {
+    amp_linear_xent_desc d = AMP_ZERO;
+    int32_t *labels;
+    size_t rows = 40, i;
+    if (!start("vocabulary %s, chunk %lu", type(type_of_w), (unsigned long)chunk)) return;
+    labels = (int32_t *)need(malloc(4 * rows));
+    for (i = 0; i < rows; i++)
+        labels[i] = (int32_t)below(18) - 1;
+    d.linear.rows = rows;
+    d.linear.in = 11;
+    d.linear.out = 17;
+    d.linear.flags = AMP_GEMM_ORDERED;
+    d.linear.x = fill(NORMAL, type_of_w, rows * 11, 0);
+    d.linear.w = fill(NORMAL, type_of_w, 17 * 11, 0);
+    d.linear.bias = fill(NORMAL, AMP_F32, 17, 0);
+    d.linear.y.dtype = AMP_F32;
+    d.linear.dx = blank(type_of_w, rows * 11, 0);
+    d.linear.dw = blank(type_of_w, 17 * 11, 0);
+    d.linear.dbias = blank(AMP_F32, 17, 0);
+    d.xent.labels = (const int32_t *)put(labels, 4 * rows, 0);
+    d.xent.loss = one_float(-7.0f);
+    d.xent.row_loss = (float *)room(4 * rows, 0);
+    d.xent.smoothing = 0.1f;
+    d.chunk = chunk;
+    mix_status(amp_linear_cross_entropy_bytes(run.ctx, &d.scratch_bytes, &d));
+    d.scratch = room(d.scratch_bytes, 0);
+    mix_status(amp_linear_cross_entropy(run.ctx, &d));
+    see(d.xent.loss, AMP_F32, 1);
+    see(d.xent.row_loss, AMP_F32, 1);
+    see_math(d.linear.dx);
+    see_math(d.linear.dw);
+    see_math(d.linear.dbias);
+    free(labels);
+    drop(0);
+    finish();
+}
+
 static void loss_cases(void) {
     static const loss_shape wide[] = {{4, 1000, 0}, {2, 3000, 3001}};
     size_t f, t, i;
@@ -1888,6 +1963,9 @@ static void loss_cases(void) {
         for (t = 0; t < 5; t++)
             for (form = 0; form < 6; form++)
                 loss_each_case(types[f], types[t], form);
+    for (f = 0; f < 3; f++)
+        for (i = 0; i < 3; i++)
+            vocabulary_case(types[f], i ? 7 * i : 0);
 }
 
 /* ==== products ==================================================================================================== */

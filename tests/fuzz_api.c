@@ -226,8 +226,8 @@ static amp_scaler *some_scaler(void) {
     return i < 0 ? NULL : w.scaler[i];
 }
 static amp_dtype some_dtype(void) {
-    static const int bad[] = {0, 6, -1, 99, 0x7fffffff};
-    if (fuzz_percent(4)) return (amp_dtype)bad[fuzz_below(5)];
+    static const int bad[] = {0, 6, -1, 99, 0x7fffffff, AMP_F64};
+    if (fuzz_percent(5)) return (amp_dtype)bad[fuzz_below(6)];
     return (amp_dtype)(1 + fuzz_below(5));
 }
 static amp_dtype one_of(amp_dtype usual) { return fuzz_percent(85) ? usual : some_dtype(); }
@@ -1268,6 +1268,42 @@ static amp_status try_xent(void) {
     return amp_softmax_cross_entropy(ctx, fuzz_percent(1) ? NULL : &d);
 }
 
+static amp_status try_vocabulary(void) {
+    static const size_t pointers[] = {AT(amp_linear_xent_desc, linear.x.data), AT(amp_linear_xent_desc, linear.w.data),
+        AT(amp_linear_xent_desc, linear.dw.data), AT(amp_linear_xent_desc, linear.dx.data),
+        AT(amp_linear_xent_desc, xent.labels), AT(amp_linear_xent_desc, xent.row_loss),
+        AT(amp_linear_xent_desc, xent.loss), AT(amp_linear_xent_desc, scratch), END};
+    amp_ctx *ctx = some_context();
+    amp_linear_xent_desc d = AMP_ZERO;
+    size_t bytes = 0;
+    d.linear = *some_layers();
+    if (fuzz_percent(95)) {
+        d.linear.act = AMP_ACT_NONE;
+        d.linear.before = d.linear.after = NULL;
+        d.linear.y.data = d.linear.aux.data = d.linear.dy.data = NULL;
+    }
+    d.xent.labels = (const int32_t *)some_place();
+    if (fuzz_percent(80)) d.xent.row_loss = (float *)some_place();
+    if (fuzz_percent(70)) d.xent.loss = (float *)some_place();
+    if (fuzz_percent(50)) d.xent.scaler = some_scaler();
+    d.chunk = fuzz_below(10);
+    d.scratch = some_place();
+    if (fuzz_percent(80) && amp_linear_cross_entropy_bytes(ctx, &bytes, &d) == AMP_OK) d.scratch_bytes = bytes;
+    if (d.scratch_bytes > 4096) d.scratch = NULL;
+    SPOIL(d, pointers);
+    return amp_linear_cross_entropy(ctx, fuzz_percent(1) ? NULL : &d);
+}
+
+static amp_status try_vocabulary_bytes(void) {
+    amp_ctx *ctx = some_context();
+    amp_linear_xent_desc d = AMP_ZERO;
+    size_t bytes = 0;
+    d.linear = *some_layers();
+    d.xent.labels = (const int32_t *)some_place();
+    d.chunk = fuzz_below(10);
+    return amp_linear_cross_entropy_bytes(ctx, fuzz_percent(5) ? NULL : &bytes, fuzz_percent(1) ? NULL : &d);
+}
+
 /* ---- files ---- */
 
 static const char *some_path(uint32_t k) {
@@ -1413,8 +1449,9 @@ static const call calls[] = {{"amp_alloc", try_alloc, 2}, {"amp_free", try_free,
     {"amp_activation", try_activation, 4}, {"amp_gemm", try_gemm, 8}, {"amp_gemm_explain", try_gemm_explain, 2},
     {"amp_gemm_tune", try_gemm_tune, 1}, {"amp_linear_forward", try_forward, 8},
     {"amp_linear_backward", try_backward, 8}, {"amp_linear_tune", try_linear_tune, 1},
-    {"amp_softmax_cross_entropy", try_xent, 5}, {"amp_state_save", try_save, 1}, {"amp_state_load", try_load, 2},
-    {"amp_autocast_end", try_autocast_end, 4}, {"amp_policy_init", try_policy_init, 3},
+    {"amp_softmax_cross_entropy", try_xent, 5}, {"amp_linear_cross_entropy", try_vocabulary, 4},
+    {"amp_linear_cross_entropy_bytes", try_vocabulary_bytes, 1}, {"amp_state_save", try_save, 1},
+    {"amp_state_load", try_load, 2}, {"amp_autocast_end", try_autocast_end, 4}, {"amp_policy_init", try_policy_init, 3},
     {"amp_policy_set", try_policy_set, 2}, {"amp_policy_edit", try_policy_edit, 2},
     {"amp_policy_custom", try_policy_custom, 1}, {"amp_snapshot_take", try_snapshot_take, 1},
     {"amp_cpu_create", try_cpu_create, 1}, {"names", try_names, 1}, {"plan", try_plan, 1},

@@ -36,6 +36,12 @@
         g.m = 1; \
         g.batch = m; g.stride_b = AMP_BROADCAST; g.c = in; g.stride_c = AMP_BROADCAST; g.alpha = amp_opt(alpha); \
         g.beta = amp_opt(beta)) \
+    X(addmm_column, "addmm(in, x, y, alpha=alpha), in [m,1]", alpha, "mk", "kn", 1, "m1", 0, "mn", 1, \
+        g.alpha = amp_opt(alpha); \
+        g.bias = in; g.bias_per_row = 1) \
+    X(baddbmm_column, "baddbmm(in, x, y), in [m,1]: channels first", 1, "mk", "bkn", 1, "m1", 0, "bmn", 1, \
+        g.stride_a = AMP_BROADCAST; \
+        g.batch = b; g.bias = in; g.bias_per_row = 1) \
     X(addmm_relu, "_addmm_activation(in, x, y, alpha=alpha)", alpha, "mk", "kn", 1, "n", 1, "mn", 1, \
         g.alpha = amp_opt(alpha); \
         g.bias = in; g.act = AMP_RELU) \
@@ -63,9 +69,8 @@
     X(baddbmm_2d, "baddbmm(in, x, y, beta=beta, alpha=alpha), in 2-D", alpha, "bmk", "bkn", beta, "mn", 0, "bmn", 1, \
         g.batch = b; \
         g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in; g.stride_c = AMP_BROADCAST) \
-    X(addbmm, "addbmm(in, x, y, beta=beta, alpha=alpha)", alpha, "bmk", "bkn", beta, "mn", 0, "mn", b, \
-        g.a = at(x, i * m * k); \
-        g.b = at(y, i * k * n); g.alpha = amp_opt(alpha); g.c = i ? out : in; g.beta = amp_opt(i ? 1 : beta)) \
+    X(addbmm, "addbmm(in, x, y, beta=beta, alpha=alpha)", alpha, "bmk", "bkn", beta, "mn", 0, "mn", 1, g.batch = b; \
+        g.sum_batches = 1; g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
     X(addbmm_xt, "addbmm(in, x.transpose(1, 2), y, beta=beta, alpha=alpha)", alpha, "bkm", "bkn", beta, "mn", 0, "mn", \
         1, g.k = b * k; \
         g.trans_a = 1; g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \

@@ -652,11 +652,182 @@ static void suggest_scale(t_run *t) {
     }
 }
 
+/* ---- double: amp_cast and amp_all_finite ---- */
+
+/* Numbers on both sides of what formats can hold, halves of their last places, and any pattern. */
+static double some_double(t_run *t, size_t i) {
+    static const uint64_t bits[] = {0, (uint64_t)1 << 63, 1, 0x7ff0000000000000u, 0xfff0000000000000u,
+        0x7ff8000000000000u, 0x7ff0000000000001u, 0xfff4000020000000u, 0x47efffffe0000000u, 0x47efffffefffffffu,
+        0x47effffff0000000u, 0xffefffffffffffffu, 0x36a0000000000000u, 0x3690000000000000u, 0x3690000000000001u,
+        0x380fffffffffffffu, 0x3ff0020000001000u, 0x3ff0000010000000u, 0x3ff0000030000000u, 0x40effe0000000000u,
+        0x40effdffffffffffu};
+    uint64_t some;
+    if (i < sizeof bits / sizeof bits[0]) return ref_f64(bits[i]);
+    if (i % 4 == 0) return ref_f64(t_u64(t));
+    some = ref_f64_bits(ldexp((double)t_real(t), (int)t_below(t, 60) - 40)) & ~(uint64_t)0 << t_below(t, 52);
+    return ref_f64(i % 4 == 1 ? some + 1 : some);
+}
+static void cast_doubles(t_run *t) {
+    size_t n = t_slow(t) ? 3000 : AMP_CHUNK + 777, i, type;
+    double *x = (double *)t_host(t, 8 * n), *back = (double *)t_host(t, 8 * n);
+    void *from = t_host(t, 8 * n), *got = t_host(t, 8 * n), *src, *dst;
+    for (i = 0; i < n; i++)
+        x[i] = some_double(t, i);
+    for (type = 0; type < 5; type++) {
+        amp_dtype to = ref_dtypes[type];
+        size_t size = amp_dtype_size(to), wrong = 0;
+        amp_cast_desc o = AMP_ZERO;
+        src = t_put(t, x, 8 * n);
+        dst = t_alloc(t, 8 * n);
+        for (o.saturate = 0; o.saturate < 2; o.saturate++) {
+            CHECK_OK(amp_cast(t->ctx, amp_arr(dst, to), amp_arr(src, AMP_F64), n, &o));
+            t_get(t, got, dst, size * n);
+            for (i = 0; i < n; i++) {
+                uint32_t is = ampi_load_pattern(got, to, i), want;
+                if (to != AMP_F32) {
+                    want = ref_encode(x[i], to, (int)o.saturate);
+                } else if (ref_is_nan(x[i])) {
+                    uint64_t u = ref_f64_bits(x[i]);
+                    want = (uint32_t)(u >> 32 & 0x80000000u) | 0x7fc00000u | (uint32_t)(u >> 29 & 0x3fffffu);
+                } else {
+                    want = ref_f32_bits((float)x[i]);
+                    if (o.saturate && (want & 0x7fffffffu) == 0x7f800000u) want--;
+                }
+                if (is == want) continue;
+                if (wrong++ == 0)
+                    t_check(t, 0, __FILE__, __LINE__, "%a to %s is %08x, should be %08x", x[i], amp_dtype_name(to),
+                        (unsigned)is, (unsigned)want);
+            }
+        }
+        t_note(t, "%s to f64", amp_dtype_name(to));
+        for (i = 0; i < n; i++)
+            ampi_store_pattern(from, to, i, t_pattern(t));
+        CHECK_OK(amp_cast(t->ctx, amp_arr(dst, AMP_F64), amp_arr(t_put(t, from, size * n), to), n, NULL));
+        t_get(t, back, dst, 8 * n);
+        for (i = 0, wrong = 0; i < n; i++) {
+            uint32_t bits = ref_decode(ampi_load_pattern(from, to, i), to);
+            if (to == AMP_F32) bits = ampi_load_pattern(from, to, i);
+            wrong += ref_f64_bits(back[i]) != ref_f64_bits(ref_f32_as_f64(ref_f32(bits)));
+        }
+        CHECK_EQ(wrong, 0);
+    }
+    t_note(t, "copies");
+    src = t_put(t, x, 8 * n);
+    dst = t_alloc(t, 8 * n);
+    CHECK_OK(amp_cast(t->ctx, amp_arr(dst, AMP_F64), amp_arr(src, AMP_F64), n, NULL));
+    t_get(t, back, dst, 8 * n);
+    CHECK(memcmp(back, x, 8 * n) == 0);
+    CHECK_OK(amp_cast(t->ctx, amp_arr(dst, AMP_F64), amp_arr(dst, AMP_F64), n, NULL));
+    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dst, AMP_F32), amp_arr(dst, AMP_F64), n, NULL), AMP_ERR_INVALID_ARG,
+        "dst and src overlap");
+}
+/* Stochastic: one of the two neighbours, as often as it is near; the random words are those of amp_random. */
+static void cast_doubles_stochastic(t_run *t) {
+    size_t n = 4000, i, up = 0;
+    double *x = (double *)t_host(t, 8 * n);
+    uint16_t *h = (uint16_t *)t_host(t, 2 * n);
+    void *src, *dst = t_alloc(t, 4 * n);
+    amp_cast_desc o = AMP_ZERO;
+    o.rounding = AMP_STOCHASTIC;
+    o.seed = 5;
+    o.offset = 3;
+    for (i = 0; i < n; i++)
+        x[i] = 1.0 + ldexp(0.25, -10);
+    src = t_put(t, x, 8 * n);
+    CHECK_OK(amp_cast(t->ctx, amp_arr(dst, AMP_F16), amp_arr(src, AMP_F64), n, &o));
+    t_get(t, h, dst, 2 * n);
+    for (i = 0; i < n; i++) {
+        CHECK_EQ(h[i], amp_f16_from_f32_sr((float)x[i], amp_random(5, 0, 3 + i)).bits);
+        up += h[i] == 0x3c01;
+    }
+    CHECK(up > n / 5 && up < n * 3 / 10);
+    CHECK_STATUS(amp_cast(t->ctx, amp_arr(dst, AMP_F32), amp_arr(src, AMP_F64), n, &o), AMP_ERR_INVALID_ARG,
+        "desc.rounding stochastic f64 f32");
+}
+static void finite_doubles(t_run *t) {
+    size_t n = AMP_CHUNK + 100, i;
+    double *x = (double *)t_host(t, 8 * n);
+    float some[4] = {1, 2, ref_f32(0x7f800000u), 3};
+    amp_array list[3];
+    amp_finite_report r;
+    for (i = 0; i < n; i++)
+        x[i] = ref_f64(t_u64(t) & ~((uint64_t)1 << 62)); /* finite, and beyond the floats */
+    x[17] = 1.7976931348623157e308;
+    memset(list, 0, sizeof list);
+    list[1] = amp_arrn(t_put(t, x, 8 * n), AMP_F64, n);
+    CHECK_OK(amp_all_finite(t->ctx, &r, list, 2));
+    CHECK_EQ(r.nan + r.inf, 0);
+    x[AMP_CHUNK + 5] = ref_f64((uint64_t)0x7ff << 52);
+    x[AMP_CHUNK + 9] = ref_f64(((uint64_t)0xfff << 52) + 1);
+    x[AMP_CHUNK + 8] = ref_f64((uint64_t)0xfff << 52);
+    t_set(t, list[1].data, x, 8 * n);
+    list[2] = amp_arrn(t_put(t, some, sizeof some), AMP_F32, 4);
+    CHECK_OK(amp_all_finite(t->ctx, &r, list, 3));
+    CHECK_EQ(r.nan, 1);
+    CHECK_EQ(r.inf, 3);
+    CHECK_EQ(r.first_array, 1);
+    CHECK_EQ(r.first_index, AMP_CHUNK + 5);
+}
+/* Everywhere else a sentence says what to do. */
+static void doubles_refused(t_run *t) {
+    char *mem = (char *)t_alloc(t, 4096);
+    amp_array d = amp_arrn(mem, AMP_F64, 16), f = amp_arrn(mem + 1024, AMP_F32, 16), out = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
+    amp_xent_desc x = AMP_ZERO;
+    amp_dropout_desc drop = AMP_ZERO;
+    amp_params_desc pd = AMP_ZERO;
+    amp_params *p = NULL;
+    amp_scaler *s = NULL;
+    amp_fp8 *f8 = NULL;
+    amp_histogram h;
+    CHECK_OK(amp_zero(t->ctx, mem, 4096));
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    CHECK_OK(amp_fp8_create(&f8, t->ctx, NULL));
+    g.m = g.n = g.k = l.rows = l.in = l.out = x.rows = x.classes = 4;
+    g.a = g.b = d;
+    g.d = f;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.a is f64 amp_cast it to f32 first");
+    g.a = g.b = f;
+    g.d = d;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.d is f64");
+    l.x = l.w = d;
+    l.y = f;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "x is f64");
+    l.dy = d;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "dy is f64");
+    x.logits = d;
+    x.labels = (const int32_t *)(void *)(mem + 2048);
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &x), AMP_ERR_INVALID_ARG, "desc.logits is f64");
+    drop.x = drop.y = d;
+    drop.count = 16;
+    CHECK_STATUS(amp_dropout(t->ctx, &drop), AMP_ERR_INVALID_ARG, "desc.y is f64");
+    CHECK_STATUS(amp_unscale(s, &f, NULL, &d, 1), AMP_ERR_INVALID_ARG, "arrays[0] is f64");
+    CHECK_STATUS(amp_unscale(s, &d, NULL, &f, 1), AMP_ERR_INVALID_ARG, "dst[0] is f64");
+    CHECK_STATUS(amp_histogram_count(t->ctx, &h, &d, 1), AMP_ERR_INVALID_ARG, "arrays[0] is f64");
+    CHECK_STATUS(amp_quantize(f8, 0, amp_arr(mem + 1024, AMP_F8E4M3), out, d, 4, 4, 0), AMP_ERR_INVALID_ARG, "src f64");
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    CHECK_STATUS(amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, &d, 1), AMP_ERR_INVALID_ARG, "f64");
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    pd.grad = AMP_F64;
+    CHECK_STATUS(amp_params_create(&p, t->ctx, &pd), AMP_ERR_INVALID_ARG, "desc.grad f64");
+    pd.grad = AMP_AUTO;
+    pd.model = AMP_F64;
+    CHECK_STATUS(amp_params_create(&p, t->ctx, &pd), AMP_ERR_INVALID_ARG, "desc.model f64");
+    CHECK_EQ(amp_dtype_size(AMP_F64), 8);
+    CHECK(strcmp(amp_dtype_name(AMP_F64), "f64") == 0);
+    amp_fp8_destroy(f8);
+    amp_scaler_destroy(s);
+}
+
 const t_test t_suite_arrays[] = {{"cast.scalar_load_keeps_bits", scalar_load_keeps_bits, T_HOST},
     {"cast.pairs", cast_pairs, T_ALL}, {"cast.large", cast_large, T_ALL}, {"cast.streamed", cast_streamed, T_ALL},
     {"cast.stochastic", cast_stochastic, T_ALL}, {"cast.in_place", cast_in_place, T_ALL},
     {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL}, {"finite.lists", finite_lists, T_ALL},
     {"finite.every_pattern", finite_every_pattern, T_ALL}, {"finite.errors", finite_errors, T_ALL},
+    {"cast.doubles", cast_doubles, T_ALL}, {"cast.doubles_stochastic", cast_doubles_stochastic, T_ALL},
+    {"finite.doubles", finite_doubles, T_ALL}, {"cast.doubles_refused", doubles_refused, T_ALL},
     {"histogram.lists", histogram_lists, T_ALL}, {"histogram.every_pattern", histogram_every_pattern, T_ALL},
     {"finite.empty_entries", empty_entries, T_ALL}, {"histogram.errors", histogram_errors, T_ALL},
     {"histogram.shares", histogram_shares, T_HOST}, {"histogram.add", histogram_add, T_HOST},

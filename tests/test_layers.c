@@ -187,7 +187,7 @@ static void no_record(t_run *t) {
     t_clear(t);
 }
 
-/* ---- the cast of a weight that no set owns ends with the iteration, in a scope that is opened once around the loop ---- */
+/* ---- the cast of a weight that no set owns ends with the iteration, in a scope that is open around the loop ---- */
 
 static uint64_t casts(t_run *t) { return amp_autocast_get(t->ctx).casts; }
 static void new_weights(t_run *t, amp_array w, size_t n) {
@@ -530,6 +530,157 @@ static void activation_in_layers(t_run *t) {
     }
 }
 
+/* ---- a bias per row, and batches that add up: small whole numbers, so every sum is exact ---- */
+
+typedef struct grid_case {
+    amp_gemm_desc g;
+    float *a, *b, *c, *bias; /* as the host has them; c is what d begins with */
+    float *d, *sums;         /* what should come out */
+} grid_case;
+static amp_array whole(t_run *t, amp_dtype type, size_t n, float **host) { /* -1, 0, 1 */
+    void *stored = t_host(t, n * amp_dtype_size(type));
+    size_t i;
+    *host = (float *)t_host(t, 4 * n);
+    for (i = 0; i < n; i++) {
+        (*host)[i] = (float)t_below(t, 3) - 1.0f;
+        amp_store(stored, type, i, (*host)[i]);
+    }
+    return amp_arrn(t_put(t, stored, n * amp_dtype_size(type)), type, n);
+}
+static void grid_expected(t_run *t, grid_case *x) {
+    const amp_gemm_desc *g = &x->g;
+    const size_t outputs = g->sum_batches ? 1 : g->batch;
+    const float beta = g->beta.given ? g->beta.value : 0.0f;
+    size_t z, i, j, k;
+    x->d = (float *)t_host(t, 4 * outputs * g->m * g->n);
+    x->sums = (float *)t_host(t, 4 * (g->m + g->n));
+    for (z = 0; z < g->batch; z++)
+        for (i = 0; i < g->m; i++)
+            for (j = 0; j < g->n; j++) {
+                float *d = x->d + ((g->sum_batches ? 0 : z) * g->m + i) * g->n + j;
+                const float *a = x->a + z * g->m * g->k, *b = x->b + z * g->k * g->n;
+                for (k = 0; k < g->k; k++)
+                    *d += (g->trans_a ? a[k * g->m + i] : a[i * g->k + k]) *
+                        (g->trans_b ? b[j * g->k + k] : b[k * g->n + j]);
+            }
+    for (i = 0; i < outputs * g->m; i++)
+        for (j = 0; j < g->n; j++) {
+            float *d = x->d + i * g->n + j;
+            *d += beta * x->c[i * g->n + j] + (g->bias.data ? x->bias[g->bias_per_row ? i % g->m : j] : 0.0f);
+            if (g->act == AMP_RELU && *d < 0.0f) *d = 0.0f;
+            x->sums[g->bias_per_row ? i % g->m : j] += *d;
+        }
+}
+static void rows_and_batches(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    int round, rounds = t_rounds(t, 120, 3000, 24, 120);
+    for (round = 0; round < rounds; round++) {
+        const uint32_t form = (uint32_t)round % 8u;
+        grid_case x;
+        amp_gemm_desc *g = &x.g;
+        size_t outputs, size, i;
+        amp_dtype type = types[t_below(t, 3)], to = t_below(t, 2) ? AMP_F32 : type;
+        char text[300];
+        void *got;
+        memset(&x, 0, sizeof x);
+        g->m = 1 + t_below(t, 40);
+        g->n = 1 + t_below(t, 70);
+        g->k = t_below(t, 4) ? 1 + t_below(t, 20) : to == AMP_F32 ? 200 + t_below(t, 200) : 0;
+        g->batch = 1 + t_below(t, 4);
+        g->bias_per_row = form & 1u;
+        g->sum_batches = form >> 1 & 1u;
+        g->flags = form & 4u ? AMP_GEMM_ORDERED : 0;
+        g->trans_a = t_below(t, 2);
+        g->trans_b = t_below(t, 2);
+        g->act = t_below(t, 2) ? AMP_RELU : AMP_ACT_NONE;
+        outputs = g->sum_batches ? 1 : g->batch;
+        g->a = whole(t, type, g->batch * g->m * g->k, &x.a);
+        g->b = whole(t, type, g->batch * g->k * g->n, &x.b);
+        g->d = whole(t, to, outputs * g->m * g->n, &x.c);
+        if (t_below(t, 4)) g->bias = whole(t, types[t_below(t, 3)], g->bias_per_row ? g->m : g->n, &x.bias);
+        if (t_below(t, 2)) g->beta = amp_opt((float)t_below(t, 3));
+        if (g->beta.given && t_below(t, 2)) {
+            g->c = g->d;
+            g->d = empty(t, to, outputs * g->m * g->n);
+        }
+        if (outputs == 1 && t_below(t, 2)) g->dbias = empty(t, AMP_F32, g->bias_per_row ? g->m : g->n);
+        t_note(t, "round %d: %d x %d x %d, batch %d, form %d, %s to %s", round, (int)g->m, (int)g->n, (int)g->k,
+            (int)g->batch, (int)form, amp_dtype_name(type), amp_dtype_name(to));
+        grid_expected(t, &x);
+        CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, g));
+        CHECK_OK(amp_gemm_tune(t->ctx, g));
+        CHECK_OK(amp_gemm(t->ctx, g));
+        size = amp_dtype_size(to);
+        got = contents(t, g->d, outputs * g->m * g->n);
+        for (i = 0; i < outputs * g->m * g->n; i++)
+            if (amp_load(got, to, i) != x.d[i]) break;
+        t_check(t, i == outputs * g->m * g->n, __FILE__, __LINE__, "d[%d] is wrong (%d bytes each): %s", (int)i,
+            (int)size, text);
+        if (g->dbias.data) {
+            got = contents(t, g->dbias, g->bias_per_row ? g->m : g->n);
+            CHECK_BITS(got, x.sums, g->bias_per_row ? g->m : g->n, 4);
+        }
+        t_clear(t);
+    }
+}
+/* A 16-bit d is rounded once, and in the defined order the bits are the same everywhere. */
+static void batches_scenario(t_run *t, t_blob *b, const void *arg) {
+    int c;
+    (void)arg;
+    for (c = 0; c < 6; c++) {
+        amp_dtype type = c % 2 ? AMP_BF16 : AMP_F16;
+        amp_gemm_desc g = AMP_ZERO, wide;
+        g.m = 5 + (size_t)c * 9;
+        g.n = 33;
+        g.k = c < 3 ? 20 : 300;
+        g.batch = 3;
+        g.sum_batches = 1;
+        g.bias_per_row = (uint32_t)(c & 1);
+        g.act = (amp_act)(c % AMP_ACT_COUNT);
+        g.flags = AMP_GEMM_ORDERED;
+        g.a = filled(t, type, g.batch * g.m * g.k, 1.0f);
+        g.b = filled(t, type, g.batch * g.k * g.n, 0.3f);
+        g.bias = filled(t, AMP_F32, g.m > g.n ? g.m : g.n, 1.0f);
+        wide = g;
+        g.d = empty(t, type, g.m * g.n);
+        wide.d = empty(t, AMP_F32, g.m * g.n);
+        CHECK_OK(amp_gemm(t->ctx, &g));
+        CHECK_OK(amp_gemm(t->ctx, &wide));
+        blob_values(t, b, wide.d, g.m * g.n);
+        CHECK_OK(amp_cast(t->ctx, amp_arr(g.a.data, type), wide.d, g.m * g.n, NULL)); /* a is done with */
+        same_array(t, "16 bits", g.d, g.a, g.m * g.n);
+        t_clear(t);
+    }
+}
+static void batches_same_everywhere(t_run *t) { t_same_everywhere(t, batches_scenario, NULL); }
+static void rows_and_batches_refused(t_run *t) {
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = 2;
+    g.n = 3;
+    g.k = 4;
+    g.batch = 2;
+    g.a = filled(t, AMP_F32, 16, 1.0f);
+    g.b = filled(t, AMP_F32, 24, 1.0f);
+    g.d = filled(t, AMP_F32, 12, 1.0f);
+    g.bias = filled(t, AMP_F32, 3, 1.0f);
+    g.bias.count = 2;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.bias.count 2 3");
+    g.bias_per_row = 1;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    g.dbias = filled(t, AMP_F32, 2, 1.0f);
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.dbias batch");
+    g.sum_batches = 1;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    g.dbias.count = 1;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.dbias.count 1 2");
+    g.dbias.data = NULL;
+    g.d.count = 6; /* one for all batches */
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    g.a.count = 15;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.a.count 15 16");
+    t_clear(t);
+}
+
 const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {"layers.no_record", no_record, T_ALL},
     {"layers.cache_ends_with_backward", cache_ends_with_backward, T_ALL},
@@ -537,4 +688,6 @@ const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"sums.f8", column_sums_of_f8, T_ALL}, {"sums.refused", column_sums_refused, T_ALL},
     {"act.values", activation_values, T_ALL}, {"act.ends", activation_ends, T_ALL},
     {"act.same_everywhere", activation_same_everywhere, T_ALL}, {"act.refused", activation_refused, T_ALL},
-    {"act.in_layers", activation_in_layers, T_ALL}, {NULL, NULL, 0}};
+    {"act.in_layers", activation_in_layers, T_ALL}, {"gemm.rows_and_batches", rows_and_batches, T_ALL},
+    {"gemm.batches_same_everywhere", batches_same_everywhere, T_ALL},
+    {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {NULL, NULL, 0}};

@@ -613,7 +613,35 @@ static void v_loss(visit *v) {
     amp_scaler_destroy(s);
 }
 
-static void (*const parts[])(visit *v) = {v_memory, v_arrays, v_scaler, v_updates, v_policy, v_products, v_loss};
+static void v_vocabulary(visit *v) { /* in two pieces */
+    t_run *t = v->t;
+    size_t i, rows = 300, in = 9, classes = 21;
+    int32_t labels[300];
+    amp_linear_xent_desc d = AMP_ZERO;
+    for (i = 0; i < rows; i++)
+        labels[i] = (int32_t)(i % 22) - 1;
+    d.linear.rows = rows;
+    d.linear.in = in;
+    d.linear.out = classes;
+    d.linear.x = awkward_array(t, AMP_F16, rows * in);
+    d.linear.w = awkward_array(t, AMP_F16, classes * in);
+    d.linear.dx = output(t, AMP_F16, rows * in);
+    d.linear.dw = output(t, AMP_F16, classes * in);
+    d.linear.y.dtype = AMP_F32;
+    d.xent.labels = (const int32_t *)t_put(t, labels, sizeof labels);
+    d.xent.loss = (float *)t_alloc(t, 4);
+    d.xent.row_loss = (float *)t_alloc(t, 4 * rows);
+    d.chunk = 256;
+    VERB(amp_linear_cross_entropy_bytes(t->ctx, &d.scratch_bytes, &d));
+    d.scratch = t_alloc(t, d.scratch_bytes);
+    VERB(amp_linear_cross_entropy(t->ctx, &d));
+    keep(v, d.linear.dx);
+    keep(v, d.linear.dw);
+    t_blob_dev(t, &v->out, d.xent.loss, 4);
+}
+
+static void (*const parts[])(visit *v) = {
+    v_memory, v_arrays, v_scaler, v_updates, v_policy, v_products, v_loss, v_vocabulary};
 
 static void go(visit *v, t_run *t, uint32_t mode) {
     struct sigaction trap, found;

@@ -614,6 +614,60 @@ static void moves(t_run *t) {
     }
 }
 
+/* Adopted arrays may touch, but no two of a set may share an element: a step would update it twice. */
+static amp_status adopt_two(t_run *t, char *memory, size_t set_f32, const size_t at[6], amp_params **p) {
+    static const char *const names[2] = {"embedding", "head"};
+    amp_params_desc pd = AMP_ZERO;
+    size_t i;
+    pd.model = set_f32 ? AMP_F32 : AMP_F16;
+    CHECK_OK(amp_params_create(p, t->ctx, &pd));
+    for (i = 0; i < 2; i++) { /* master, model copy, gradient: 16, 8 and 8 bytes from `at` on; 0: owned */
+        const size_t *from = at + 3 * i;
+        amp_param_desc d = AMP_ZERO;
+        d.count = 4;
+        d.name = names[i];
+        if (from[0]) d.master = (float *)(void *)(memory + from[0]);
+        if (from[1]) d.model = amp_arr(memory + from[1], pd.model);
+        if (from[2]) d.grad = amp_arr(memory + from[2], AMP_F16);
+        CHECK_OK(amp_params_add(*p, &d));
+    }
+    return amp_params_commit(*p);
+}
+static void adopted_apart(t_run *t) {
+    static const struct {
+        size_t at[6], f32;
+        const char *words; /* NULL: all are apart */
+    } rows[] = {
+        {{16, 0, 0, 32, 0, 0}, 0, NULL},
+        {{16, 32, 40, 48, 64, 72}, 0, NULL},
+        {{16, 0, 40, 48, 0, 72}, 1, NULL}, /* an FP32 model copy is the master */
+        {{16, 0, 0, 16, 0, 0}, 0, "the master \"head\" overlaps master \"embedding\" tied one parameter"},
+        {{20, 0, 0, 16, 0, 0}, 0, "the master \"embedding\" overlaps master \"head\""},
+        {{16, 0, 0, 28, 0, 0}, 0, "the master \"head\" overlaps master \"embedding\""},
+        {{0, 16, 0, 0, 16, 0}, 0, "the model copy \"head\" overlaps model copy \"embedding\""},
+        {{0, 16, 0, 0, 22, 0}, 0, "the model copy \"head\" overlaps model copy \"embedding\""},
+        {{0, 0, 16, 0, 0, 16}, 0, "the gradient \"head\" overlaps gradient \"embedding\""},
+        {{0, 0, 22, 0, 0, 16}, 0, "the gradient \"embedding\" overlaps gradient \"head\""},
+        {{16, 0, 0, 0, 0, 24}, 0, "the gradient \"head\" overlaps master \"embedding\""},
+        {{0, 16, 22, 0, 0, 0}, 0, "the gradient \"embedding\" overlaps model copy \"embedding\""},
+        {{0, 16, 0, 16, 0, 0}, 1, "the master \"head\" overlaps master \"embedding\""},
+    };
+    char *memory = (char *)t_alloc(t, 128);
+    amp_ledger_row before = t_ledger(t->ctx, "params.tables");
+    amp_params *p;
+    size_t i;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        t_note(t, "row %d", (int)i);
+        if (!rows[i].words) {
+            CHECK_OK(adopt_two(t, memory, rows[i].f32, rows[i].at, &p));
+        } else {
+            CHECK_STATUS(adopt_two(t, memory, rows[i].f32, rows[i].at, &p), AMP_ERR_INVALID_ARG, rows[i].words);
+            CHECK_EQ(t_ledger(t->ctx, "params.tables").bytes, before.bytes);
+        }
+        amp_params_destroy(p);
+    }
+}
+
 static void empty_set(t_run *t) {
     amp_params *p = NULL;
     double norm = -1.0;
@@ -635,4 +689,5 @@ const t_test t_suite_params[] = {{"params.where_weights_come_from", where_weight
     {"params.dtypes_and_defaults", dtypes_and_defaults, T_ALL}, {"params.names_and_getters", names_and_getters, T_ALL},
     {"params.many_names", many_names, T_HOST}, {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
     {"params.init_is_copied", init_is_copied, T_ALL}, {"params.arenas_and_ledger", arenas_and_ledger, T_ALL},
-    {"params.moves", moves, T_ALL}, {"params.empty_set", empty_set, T_ALL}, {NULL, NULL, 0}};
+    {"params.moves", moves, T_ALL}, {"params.adopted_apart", adopted_apart, T_ALL},
+    {"params.empty_set", empty_set, T_ALL}, {NULL, NULL, 0}};

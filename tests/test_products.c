@@ -652,6 +652,50 @@ static void gemm_factors(t_run *t) {
     CHECK_STATUS(amp_gemm(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_gemm desc.beta amp_opt(2)");
 }
 
+/* Factors in context memory that are 0: c does not count then, be it NaN or memory that was never written; a and b do.
+   All ways of a product: dtypes, ordered or not, with and without k, c apart or d itself, a factor on the host, too. */
+static void zero_factor_one(t_run *t, amp_dtype type, size_t k, uint32_t flags, int apart, int scaled) {
+    const uint32_t bad[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu}; /* NaN in every dtype */
+    const float zero = 0, least = ref_f32(1);
+    float ones[4], got[4];
+    amp_gemm_desc d = AMP_ZERO;
+    size_t i, bytes = 4 * amp_dtype_size(type);
+    for (i = 0; i < 4; i++)
+        amp_store(ones, type, i, 1.0f);
+    d.m = d.n = 2;
+    d.k = k;
+    d.flags = flags;
+    d.a = d.b = amp_arr(t_put(t, ones, bytes), type);
+    d.d = amp_arr(t_put(t, bad, bytes), type);
+    if (apart) d.c = amp_arr(t_put(t, bad, bytes), type);
+    d.beta_ptr = (const float *)t_put(t, scaled ? &least : &zero, 4); /* least * 0.25 is 0 */
+    if (scaled) d.beta = amp_opt(0.25f);
+    t_note(t, "%s, k %d, flags %u, c %s, beta %s", amp_dtype_name(type), (int)k, (unsigned)flags,
+        apart ? "apart" : "is d", scaled ? "times *beta_ptr is 0" : "on the device 0");
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, bytes);
+    for (i = 0; i < 4; i++)
+        CHECK_F32(amp_load(got, type, i), (float)k);
+    d.c = d.a;
+    d.d = amp_arr(t_put(t, bad, bytes), type);
+    d.a = amp_arr(t_put(t, bad, bytes), type);
+    d.alpha_ptr = (const float *)t_put(t, &zero, 4);
+    d.beta = amp_opt(1);
+    d.beta_ptr = NULL;
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, got, d.d.data, bytes);
+    for (i = 0; i < 4; i++)
+        CHECK(k ? amp_is_nan(amp_load(got, type, i)) : amp_load(got, type, i) == 1.0f);
+    t_clear(t);
+}
+static void gemm_zero_factors(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
+    int i, way;
+    for (i = 0; i < 3; i++)
+        for (way = 0; way < 16; way++)
+            zero_factor_one(t, types[i], way & 1 ? 2 : 0, way & 2 ? AMP_GEMM_ORDERED : 0, way & 4, way & 8);
+}
+
 /* Backward of no activation is the product itself: aux is neither read nor written. */
 static void gemm_backward_of_none(t_run *t) {
     float a[4] = {1, 2, 3, 4}, aux[4], got[4];
@@ -2050,7 +2094,7 @@ static void xent_weights(t_run *t) {
         t_get(t, &loss, e.loss, 4);
         xent_each_f64(t, &e, x, labels, weighted ? w : NULL, soft ? p : NULL, want_row, want, &want_loss);
         for (i = 0; i < rows; i++)
-            CHECK_NEAR((double)row[i], want_row[i], 1e-5);
+            CHECK_NEAR((double)row[i], want_row[i], 1e-5 + 1e-6 * fabs(want_row[i]));
         for (i = 0; i < n; i++)
             CHECK_NEAR((double)g[i], want[i], 2e-6);
         CHECK_NEAR((double)loss, want_loss, 3e-5);
@@ -2237,18 +2281,303 @@ static void xent_errors(t_run *t) {
         amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy dlogits overlap");
 }
 
+/* ---- the last layer and its loss in pieces ---- */
+
+enum { V_ROWS = 700, V_IN = 24, V_OUT = 50 };
+typedef struct vocabulary {
+    amp_linear_xent_desc d;
+    amp_linear_desc l; /* the same by three verbs */
+    amp_xent_desc x;
+    size_t nx, nw, ny;
+} vocabulary;
+/* Inputs of dtype `type`, dw of dtype `dw`; the same gradients of before in both. */
+static void vocabulary_new(t_run *t, vocabulary *v, amp_dtype type, amp_dtype dw, size_t rows) {
+    size_t i, size = amp_dtype_size(type);
+    void *x, *w;
+    float *old = (float *)t_host(t, 4 * V_OUT * V_IN), bias[V_OUT], weights[V_OUT];
+    int32_t *labels = (int32_t *)t_host(t, 4 * (rows + 1));
+    memset(v, 0, sizeof *v);
+    v->nx = rows * V_IN;
+    v->nw = V_OUT * V_IN;
+    v->ny = rows * V_OUT;
+    x = t_host(t, 4 * v->nx + 4);
+    w = t_host(t, 4 * v->nw);
+    for (i = 0; i < v->nx; i++)
+        amp_store(x, type, i, t_real(t));
+    for (i = 0; i < v->nw; i++)
+        amp_store(w, type, i, t_real(t));
+    for (i = 0; i < v->nw; i++)
+        amp_store(old, dw, i, t_real(t) * 0.01f);
+    for (i = 0; i < V_OUT; i++) {
+        bias[i] = t_real(t);
+        weights[i] = t_real(t) + 1.5f;
+    }
+    for (i = 0; i < rows; i++)
+        labels[i] = (int32_t)t_below(t, V_OUT + 5) - 5;
+    v->l.rows = rows;
+    v->l.in = V_IN;
+    v->l.out = V_OUT;
+    v->l.x = amp_arr(t_put(t, x, size * v->nx + 4), type);
+    v->l.w = amp_arr(t_put(t, w, size * v->nw), type);
+    v->l.bias = amp_arr(t_put(t, bias, sizeof bias), AMP_F32);
+    v->x.rows = rows;
+    v->x.classes = V_OUT;
+    v->x.labels = (const int32_t *)t_put(t, labels, 4 * (rows + 1));
+    v->x.weights = amp_arr(t_put(t, weights, sizeof weights), AMP_F32);
+    v->x.smoothing = 0.1f;
+    v->d.linear = v->l;
+    v->d.xent = v->x;
+    v->d.linear.dx = amp_arr(t_alloc(t, 4 * v->nx + 4), type);
+    v->d.linear.dw = amp_arr(t_put(t, old, 4 * v->nw), dw);
+    v->d.linear.dbias = amp_arr(t_put(t, bias, sizeof bias), AMP_F32);
+    v->d.linear.y.dtype = type;
+    v->d.xent.loss = (float *)t_alloc(t, 4);
+    v->d.xent.row_loss = (float *)t_alloc(t, 4 * (rows + 1));
+    v->l.dx = amp_arr(t_alloc(t, 4 * v->nx + 4), type);
+    v->l.dw = amp_arr(t_put(t, old, 4 * v->nw), dw);
+    v->l.dbias = amp_arr(t_put(t, bias, sizeof bias), AMP_F32);
+    v->l.y = v->l.dy = amp_arr(t_alloc(t, 4 * v->ny + 4), type);
+    v->x.logits = v->x.dlogits = v->l.y;
+    v->x.loss = (float *)t_alloc(t, 4);
+    v->x.row_loss = (float *)t_alloc(t, 4 * (rows + 1));
+}
+static void vocabulary_scratch(t_run *t, vocabulary *v) {
+    size_t bytes = 0;
+    CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes, &v->d));
+    v->d.scratch = t_alloc(t, bytes + 256);
+    v->d.scratch = (char *)v->d.scratch + (256 - ((uintptr_t)v->d.scratch & 255u)) % 256u;
+    v->d.scratch_bytes = bytes;
+}
+static void vocabulary_three(t_run *t, const vocabulary *v) {
+    CHECK_OK(amp_linear_forward(t->ctx, &v->l));
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &v->x));
+    CHECK_OK(amp_linear_backward(t->ctx, &v->l));
+}
+static void vocabulary_near(t_run *t, amp_array got, amp_array want, size_t n, double limit) {
+    void *a = t_host(t, 4 * n + 1), *b = t_host(t, 4 * n + 1);
+    size_t i;
+    t_get(t, a, got.data, n * amp_dtype_size(got.dtype));
+    t_get(t, b, want.data, n * amp_dtype_size(want.dtype));
+    for (i = 0; i < n; i++)
+        CHECK_NEAR((double)amp_load(a, got.dtype, i), (double)amp_load(b, want.dtype, i), limit);
+}
+static void vocabulary_equal(t_run *t, amp_array got, amp_array want, size_t n) {
+    size_t bytes = n * amp_dtype_size(got.dtype);
+    void *a = t_host(t, bytes + 1), *b = t_host(t, bytes + 1);
+    t_get(t, a, got.data, bytes);
+    t_get(t, b, want.data, bytes);
+    CHECK(memcmp(a, b, bytes) == 0);
+}
+/* In ordered mode and with pieces of 256 rows: bit for bit what three verbs give. Else within the products' bound. */
+static void vocabulary_pieces(t_run *t) {
+    static const amp_dtype types[] = {AMP_F32, AMP_F16, AMP_BF16};
+    static const size_t chunks[] = {0, 256, 512, 100, 1, 5000};
+    int k;
+    for (k = 0; k < 18; k++) {
+        amp_dtype type = types[k % 3], dw = k % 2 ? AMP_F32 : type;
+        size_t rows = t_slow(t) ? 300 : V_ROWS, chunk = chunks[k / 3];
+        int accumulate = k % 4 > 1, exact = !accumulate && dw == AMP_F32 && (chunk % 256 == 0 || chunk >= rows);
+        double limit = type == AMP_F32 ? 3e-6 : type == AMP_F16 ? 2e-3 : 1.6e-2;
+        amp_scaler_desc sd = AMP_ZERO;
+        amp_scaler *s = NULL;
+        vocabulary v;
+        if (t_slow(t) && k != 1 && k != 10) continue;
+        if (chunk == 1) rows = 20;
+        sd.scale = 16.0f;
+        CHECK_OK(amp_scaler_create(&s, t->ctx, &sd));
+        vocabulary_new(t, &v, type, dw, rows);
+        v.d.chunk = chunk;
+        v.x.scaler = v.d.xent.scaler = s;
+        v.l.accumulate = v.d.linear.accumulate = (uint32_t)accumulate;
+        v.l.flags = v.d.linear.flags = k % 5 ? AMP_GEMM_ORDERED : 0;
+        if (k % 5 == 0) exact = 0;
+        vocabulary_scratch(t, &v);
+        t_note(t, "%s, dw %s, chunk %d, accumulate %d, ordered %d", amp_dtype_name(type), amp_dtype_name(dw),
+            (int)chunk, accumulate, k % 5 != 0);
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        vocabulary_three(t, &v);
+        if (exact) {
+            vocabulary_equal(t, v.d.linear.dx, v.l.dx, v.nx);
+            vocabulary_equal(t, v.d.linear.dw, v.l.dw, v.nw);
+        }
+        if (k % 5) vocabulary_equal(t, amp_arr(v.d.xent.row_loss, AMP_F32), amp_arr(v.x.row_loss, AMP_F32), rows);
+        if (k % 5) vocabulary_equal(t, amp_arr(v.d.xent.loss, AMP_F32), amp_arr(v.x.loss, AMP_F32), 1);
+        vocabulary_near(t, amp_arr(v.d.xent.loss, AMP_F32), amp_arr(v.x.loss, AMP_F32), 1, 1e-5);
+        vocabulary_near(t, v.d.linear.dx, v.l.dx, v.nx, limit);
+        vocabulary_near(t, v.d.linear.dw, v.l.dw, v.nw, limit);
+        vocabulary_near(t, v.d.linear.dbias, v.l.dbias, V_OUT, 3e-5);
+        amp_scaler_destroy(s);
+        t_clear(t);
+    }
+}
+/* The loss alone; parts of the gradient alone; nothing at all. */
+static void vocabulary_parts(t_run *t) {
+    amp_array none = AMP_ZERO;
+    size_t bytes;
+    float loss = -1;
+    int k;
+    for (k = 0; k < 4; k++) {
+        vocabulary v;
+        vocabulary_new(t, &v, AMP_F32, AMP_F32, 300);
+        v.d.chunk = 128;
+        v.l.flags = v.d.linear.flags = AMP_GEMM_ORDERED;
+        if (k != 1) v.d.linear.dx = none;
+        if (k != 2) v.d.linear.dw = none;
+        if (k != 3) v.d.linear.dbias = none;
+        vocabulary_scratch(t, &v);
+        CHECK_EQ(v.d.scratch_bytes, 128 * V_OUT * 4); /* one piece of logits, which become their gradient */
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        vocabulary_three(t, &v);
+        vocabulary_equal(t, amp_arr(v.d.xent.row_loss, AMP_F32), amp_arr(v.x.row_loss, AMP_F32), 300);
+        if (k == 1) vocabulary_equal(t, v.d.linear.dx, v.l.dx, v.nx);
+        if (k == 2) vocabulary_near(t, v.d.linear.dw, v.l.dw, v.nw, 1e-6);
+        if (k == 3) vocabulary_near(t, v.d.linear.dbias, v.l.dbias, V_OUT, 1e-6);
+        t_clear(t);
+    }
+    for (k = 0; k < 2; k++) { /* no rows: loss 0, dw and dbias 0 or as they were */
+        vocabulary v;
+        float *old, *dw;
+        vocabulary_new(t, &v, AMP_F16, AMP_F32, 0);
+        old = (float *)t_host(t, 4 * v.nw);
+        dw = (float *)t_host(t, 4 * v.nw);
+        v.d.linear.accumulate = (uint32_t)k;
+        t_get(t, old, v.d.linear.dw.data, 4 * v.nw);
+        CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes, &v.d));
+        CHECK_EQ(bytes, 0);
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        t_get(t, dw, v.d.linear.dw.data, 4 * v.nw);
+        t_get(t, &loss, v.d.xent.loss, 4);
+        CHECK_F32(loss, 0.0f);
+        CHECK_F32(dw[7], k ? old[7] : 0.0f);
+        t_clear(t);
+    }
+}
+/* In a scope an FP32 w is cast once, whatever the number of pieces; what forward did is returned. */
+static void vocabulary_scopes(t_run *t) {
+    amp_autocast_desc scope = AMP_ZERO;
+    amp_precision record = AMP_ZERO;
+    vocabulary v;
+    vocabulary_new(t, &v, AMP_F32, AMP_F32, 300);
+    v.d.chunk = 64;
+    v.d.linear.y.dtype = AMP_AUTO;
+    v.d.linear.dx.dtype = AMP_AUTO;
+    v.d.linear.record = &record;
+    scope.low = AMP_F16;
+    CHECK_OK(amp_autocast_begin(t->ctx, &scope));
+    vocabulary_scratch(t, &v);
+    CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+    CHECK_EQ(amp_autocast_get(t->ctx).casts, 2); /* x and w */
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+    CHECK(record.made && record.used == AMP_F16 && record.x == AMP_F32);
+    vocabulary_three(t, &v);
+    v.d.linear.dx.dtype = AMP_F32;
+    vocabulary_near(t, amp_arr(v.d.xent.loss, AMP_F32), amp_arr(v.x.loss, AMP_F32), 1, 2e-3);
+    vocabulary_near(t, v.d.linear.dx, v.l.dx, v.nx, 1e-4);
+    vocabulary_near(t, v.d.linear.dw, v.l.dw, v.nw, 1e-3);
+}
+/* FP8: one piece is to the bit what three verbs give; w is quantised once, whatever the number of pieces. */
+static void vocabulary_fp8(t_run *t) {
+    int k;
+    for (k = 0; k < 4; k += t_slow(t) ? 3 : 1) {
+        amp_fp8_desc delayed = AMP_ZERO;
+        amp_fp8 *fp8 = NULL, *beside = NULL;
+        amp_fp8_info w, w3;
+        vocabulary v;
+        vocabulary_new(t, &v, AMP_BF16, AMP_F32, 256);
+        v.l.flags = v.d.linear.flags = AMP_GEMM_EMULATE | AMP_GEMM_ORDERED;
+        v.l.w_in_out = v.d.linear.w_in_out = (uint32_t)k / 2;
+        v.d.chunk = k % 2 ? 96 : 256;
+        delayed.history = 3;
+        CHECK_OK(amp_fp8_create(&fp8, t->ctx, &delayed));
+        CHECK_OK(amp_fp8_create(&beside, t->ctx, &delayed));
+        v.d.linear.fp8 = fp8;
+        v.l.fp8 = beside;
+        v.l.scratch_bytes = v.nx + v.nw + 2 * v.ny + 1024;
+        v.l.scratch = t_alloc(t, v.l.scratch_bytes);
+        vocabulary_scratch(t, &v);
+        t_note(t, "chunk %d, w_in_out %d", (int)v.d.chunk, k / 2);
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        vocabulary_three(t, &v);
+        CHECK_OK(amp_fp8_get(fp8, 1, &w));
+        CHECK_OK(amp_fp8_get(beside, 1, &w3));
+        CHECK(memcmp(&w, &w3, sizeof w) == 0);
+        if (k % 2 == 0) {
+            vocabulary_equal(t, amp_arr(v.d.xent.row_loss, AMP_F32), amp_arr(v.x.row_loss, AMP_F32), 256);
+            vocabulary_equal(t, v.d.linear.dx, v.l.dx, v.nx);
+            vocabulary_equal(t, v.d.linear.dw, v.l.dw, v.nw);
+        }
+        vocabulary_near(t, amp_arr(v.d.xent.loss, AMP_F32), amp_arr(v.x.loss, AMP_F32), 1, 0.05);
+        vocabulary_near(t, v.d.linear.dx, v.l.dx, v.nx, 0.02);
+        vocabulary_near(t, v.d.linear.dw, v.l.dw, v.nw, 0.02);
+        amp_fp8_destroy(beside);
+        amp_fp8_destroy(fp8);
+        t_clear(t);
+    }
+}
+static void vocabulary_scenario(t_run *t, t_blob *b, const void *arg) {
+    vocabulary v;
+    (void)arg;
+    vocabulary_new(t, &v, AMP_F16, AMP_F16, 300);
+    v.d.chunk = 130;
+    v.d.linear.flags = AMP_GEMM_ORDERED;
+    vocabulary_scratch(t, &v);
+    CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+    t_blob_dev(t, b, v.d.xent.loss, 4);
+    t_blob_dev(t, b, v.d.linear.dx.data, 2 * v.nx);
+    t_blob_dev(t, b, v.d.linear.dw.data, 2 * v.nw);
+    t_blob_dev(t, b, v.d.linear.dbias.data, 4 * V_OUT);
+}
+static void vocabulary_same_everywhere(t_run *t) { t_same_everywhere(t, vocabulary_scenario, NULL); }
+static void vocabulary_errors(t_run *t) {
+    vocabulary v;
+    amp_linear_xent_desc e;
+    size_t bytes;
+    vocabulary_new(t, &v, AMP_F32, AMP_F16, 300);
+    vocabulary_scratch(t, &v);
+    CHECK_STATUS(amp_linear_cross_entropy(t->ctx, NULL), AMP_ERR_INVALID_ARG, "amp_linear_cross_entropy: desc is NULL");
+    CHECK_STATUS(amp_linear_cross_entropy_bytes(t->ctx, NULL, &v.d), AMP_ERR_INVALID_ARG, "bytes is NULL");
+    CHECK_EQ(amp_linear_cross_entropy_bytes(NULL, &bytes, &v.d), AMP_ERR_INVALID_ARG);
+#define REFUSED(change, status, words) \
+    e = v.d; \
+    change; \
+    CHECK_STATUS(amp_linear_cross_entropy(t->ctx, &e), status, words)
+    REFUSED(e._end = 1, AMP_ERR_UNINIT, "not zero-initialised");
+    REFUSED(e.linear._begin = 1, AMP_ERR_UNINIT, "not zero-initialised");
+    REFUSED(e.xent._end = 1, AMP_ERR_UNINIT, "not zero-initialised");
+    REFUSED(e.linear.act = AMP_RELU, AMP_ERR_INVALID_ARG, "desc.linear act");
+    REFUSED(e.linear.y.data = v.l.y.data, AMP_ERR_INVALID_ARG, "desc.linear.y no data");
+    REFUSED(e.xent.dlogits.data = v.l.y.data, AMP_ERR_INVALID_ARG, "dlogits no data");
+    REFUSED(e.xent.rows = 7, AMP_ERR_INVALID_ARG, "desc.xent.rows is 7, but desc.linear.rows is 300");
+    REFUSED(e.xent.classes = 7, AMP_ERR_INVALID_ARG, "desc.xent.classes is 7");
+    REFUSED(e.xent.ld = 64, AMP_ERR_INVALID_ARG, "desc.xent.ld is 64");
+    REFUSED(e.xent.labels = NULL, AMP_ERR_INVALID_ARG, "labels");
+    REFUSED(e.scratch = NULL, AMP_ERR_INVALID_ARG, "desc.scratch has 0 bytes");
+    REFUSED(e.scratch_bytes--, AMP_ERR_INVALID_ARG, "desc.scratch bytes are needed");
+    REFUSED(e.scratch = (char *)e.scratch + 4, AMP_ERR_INVALID_ARG, "desc.scratch is not aligned to 256 bytes");
+    REFUSED(e.linear.dx = e.linear.x, AMP_ERR_INVALID_ARG, "desc.linear.dx overlaps desc.linear.x");
+    REFUSED(e.linear.x.count = 5, AMP_ERR_INVALID_ARG, "desc.linear.x.count is 5");
+    REFUSED(e.linear.out = 0, AMP_ERR_INVALID_ARG, "desc.linear.out is 0");
+    REFUSED(e.linear.w.dtype = AMP_F16, AMP_ERR_UNSUPPORTED, "one dtype");
+#undef REFUSED
+}
+
 const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large", gemm_large, T_ALL},
     {"gemm.exact", gemm_exact, T_ALL}, {"gemm.nothing", gemm_nothing, T_ALL}, {"gemm.factors", gemm_factors, T_ALL},
-    {"gemm.backward_of_none", gemm_backward_of_none, T_ALL}, {"gemm.errors", gemm_errors, T_ALL},
-    {"gemm.threads_do_not_matter", threads_do_not_matter, T_CPU}, {"linear.layers", linear_layers, T_ALL},
-    {"linear.gradient_check", gradient_check, T_ALL}, {"linear.relu_at_zero", relu_at_zero, T_ALL},
-    {"linear.relu_backward", relu_backward, T_ALL}, {"linear.activations_keep_nan", activations_keep_nan, T_ALL},
-    {"linear.errors", linear_errors, T_ALL}, {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL},
-    {"xent.values", xent_values, T_ALL}, {"xent.extremes", xent_extremes, T_ALL},
-    {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
+    {"gemm.zero_factors", gemm_zero_factors, T_ALL}, {"gemm.backward_of_none", gemm_backward_of_none, T_ALL},
+    {"gemm.errors", gemm_errors, T_ALL}, {"gemm.threads_do_not_matter", threads_do_not_matter, T_CPU},
+    {"linear.layers", linear_layers, T_ALL}, {"linear.gradient_check", gradient_check, T_ALL},
+    {"linear.relu_at_zero", relu_at_zero, T_ALL}, {"linear.relu_backward", relu_backward, T_ALL},
+    {"linear.activations_keep_nan", activations_keep_nan, T_ALL}, {"linear.errors", linear_errors, T_ALL},
+    {"linear.act_grad_same_everywhere", act_grad_same_everywhere, T_ALL}, {"xent.values", xent_values, T_ALL},
+    {"xent.extremes", xent_extremes, T_ALL}, {"xent.loss_is_the_sum_of_rows", xent_loss_is_the_sum_of_rows, T_ALL},
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
     {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
     {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
     {"xent.padding", xent_padding, T_ALL}, {"xent.label_types", xent_label_types, T_ALL},
     {"xent.weights", xent_weights, T_ALL}, {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL},
-    {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL}, {NULL, NULL, 0}};
+    {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
+    {"vocabulary.pieces", vocabulary_pieces, T_ALL}, {"vocabulary.parts", vocabulary_parts, T_ALL},
+    {"vocabulary.scopes", vocabulary_scopes, T_ALL}, {"vocabulary.fp8", vocabulary_fp8, T_ALL},
+    {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL}, {"vocabulary.errors", vocabulary_errors, T_ALL},
+    {NULL, NULL, 0}};

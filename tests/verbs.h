@@ -51,6 +51,8 @@
     X(amp_autocast_release, setup) \
     X(amp_autocast_input, enqueue) \
     X(amp_snapshot_begin, setup) \
+    X(amp_linear_cross_entropy, enqueue) \
+    X(amp_linear_cross_entropy_bytes, host) \
     X(amp_dropout, enqueue) \
     X(amp_fp8_create, setup) \
     X(amp_fp8_destroy, setup) \

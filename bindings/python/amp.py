@@ -33,8 +33,9 @@ for _name, (_result, _arguments) in c.FUNCTIONS.items():
 VERSION = lib.amp_version()
 
 F32, F16, BF16, F8E4M3, F8E5M2 = c.AMP_F32, c.AMP_F16, c.AMP_BF16, c.AMP_F8E4M3, c.AMP_F8E5M2
+F64 = c.AMP_F64  # for cast and all_finite alone
 ADAMW, ADAM, SGD, LION = c.AMP_ADAMW, c.AMP_ADAM, c.AMP_SGD, c.AMP_LION
-_NUMPY = {F32: np.float32, F16: np.float16, BF16: np.uint16, F8E4M3: np.uint8, F8E5M2: np.uint8}
+_NUMPY = {F64: np.float64, F32: np.float32, F16: np.float16, BF16: np.uint16, F8E4M3: np.uint8, F8E5M2: np.uint8}
 
 
 class Error(RuntimeError):
@@ -50,7 +51,7 @@ def array(a, dtype=None, writable=False):
     if not isinstance(a, np.ndarray) or not a.flags.c_contiguous or (writable and not a.flags.writeable):
         raise TypeError("amp: a contiguous numpy array is needed" + (", writable" if writable else ""))
     if dtype is None:
-        dtype = {"float32": F32, "float16": F16}.get(a.dtype.name)
+        dtype = {"float64": F64, "float32": F32, "float16": F16}.get(a.dtype.name)
         if dtype is None:
             raise TypeError(f"amp: {a.dtype} needs dtype=amp.BF16, amp.F8E4M3 or amp.F8E5M2, or is not one of amp's")
     if np.dtype(_NUMPY[dtype]) != a.dtype:

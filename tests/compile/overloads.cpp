@@ -69,6 +69,13 @@ int main() {
     xe.dlogits = fc.dy;
     xe.scaler = s;
     OK(amp_softmax_cross_entropy(ctx, xe));
+    amp_linear_xent_desc lx = AMP_ZERO;
+    size_t lx_bytes = 1;
+    lx.linear = fc;
+    lx.linear.rows = 0;
+    lx.linear.y.data = lx.linear.dy.data = lx.linear.dw.data = nullptr;
+    OK(amp_linear_cross_entropy_bytes(ctx, &lx_bytes, lx));
+    OK(amp_linear_cross_entropy(ctx, lx));
     OK(amp_linear_backward(ctx, fc));
 
     amp_step_desc d = AMP_ZERO;

@@ -167,3 +167,29 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #undef AMPI_OP1
 #undef AMPI_OP2
 
+/* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
+
+/* The bits of a float to those of a double, exactly; NaN made quiet. */
+AMP_INLINE uint64_t ampi_f64_of(uint32_t x) {
+    uint64_t sign = (uint64_t)(x >> 31) << 63, a = x & 0x7fffffffu, e = 897;
+    uint64_t quiet = a > 0x7f800000u ? (uint64_t)1 << 51 : 0;
+    if (a == 0) return sign;
+    if (a >= 0x7f800000u) return sign | (uint64_t)0x7ff << 52 | (a & 0x7fffffu) << 29 | quiet;
+    if (a >= 0x00800000u) return sign | ((a << 29) + ((uint64_t)896 << 52));
+    for (; !(a >> 23); e--)
+        a <<= 1;
+    return sign | e << 52 | (a & 0x7fffffu) << 29;
+}
+/* A double to the pattern of any dtype, rounded once; how, r and saturate as in ampi_encode, F32 always to nearest. */
+AMP_INLINE uint32_t ampi_encode_f64(double x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
+    uint32_t odd = ampi_odd_f32(x), size = odd & 0x7fffffffu, nearest;
+    if (t != AMP_F32) return ampi_encode_any(odd, t, how, r, saturate);
+    if (size > 0x7f800000u) return odd;
+    nearest = ampi_bits(amp_narrow(x));
+    return saturate && (nearest & 0x7fffffffu) == 0x7f800000u ? nearest - 1u : nearest;
+}
+/* 0: a double is finite; 1: Inf; 2: NaN */
+AMP_INLINE uint32_t ampi_f64_fault(uint64_t x) {
+    x &= ~((uint64_t)1 << 63);
+    return (uint32_t)(x >= (uint64_t)0x7ff << 52) + (uint32_t)(x > (uint64_t)0x7ff << 52);
+}

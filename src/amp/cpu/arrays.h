@@ -76,10 +76,15 @@ static amp_status ampi_cpu_sync(amp_ctx *ctx) {
 /* ---- arrays ---- */
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
+/* Where element i lies, if it is a float that can be read there; NULL if not. */
+static const float *ampi_in_place(amp_array a, size_t i) {
+    const char *p = ampi_at(a, i);
+    return a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0 ? (const float *)(const void *)p : NULL;
+}
 /* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
 static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, size_t n, float *buf) {
     const char *p = ampi_at(a, i);
-    if (a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0) return (const float *)(const void *)p;
+    if (ampi_in_place(a, i)) return (const float *)(const void *)p;
     k->widen[a.dtype](buf, p, n);
     return buf;
 }
@@ -183,6 +188,26 @@ static void ampi_cast_task(void *arg, size_t task, ampi_workspace *w) {
     }
     if (i < end) ampi_cast_some(j, ampi_at(j->dst, i), i, end - i);
 }
+/* From doubles or to doubles. */
+static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_cast_job *j = (const ampi_cast_job *)arg;
+    const amp_cast_desc *d = j->d;
+    size_t i = task * AMP_CHUNK, end = ampi_least(j->n, i + AMP_CHUNK);
+    (void)w;
+    for (; i < end; i++) {
+        uint32_t r = d->rounding == AMP_STOCHASTIC ? amp_random(d->seed, d->stream, d->offset + i) : 0u;
+        uint64_t wide;
+        double x;
+        if (j->dst.dtype == AMP_F64) {
+            wide = ampi_f64_of(ampi_load_bits(j->src.data, j->src.dtype, i));
+            memcpy(ampi_at(j->dst, i), &wide, sizeof wide);
+        } else {
+            memcpy(&x, ampi_at(j->src, i), sizeof x);
+            ampi_store_pattern(
+                j->dst.data, j->dst.dtype, i, ampi_encode_f64(x, j->dst.dtype, d->rounding, r, (int)d->saturate));
+        }
+    }
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
@@ -192,6 +217,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.src = src;
     j.n = n;
     j.d = d;
+    if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
+        return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
@@ -250,6 +277,14 @@ static void ampi_finite_check(ampi_finite_job *j, amp_faults *f, amp_array a) {
         ampi_count_faults(f, a, i, ampi_floats(k, a, i, n, own), n);
     }
 }
+static void ampi_finite_f64(amp_faults *f, amp_array a) {
+    size_t i;
+    uint64_t x;
+    for (i = 0; i < a.count; i++) {
+        memcpy(&x, ampi_at(a, i), sizeof x);
+        amp_count_f64(f, x, (uint32_t)i);
+    }
+}
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK], *u = own;
@@ -277,6 +312,8 @@ static void ampi_finite_task(void *arg, size_t task, ampi_workspace *w) {
     a.count = ampi_least(j->a.count - start, AMP_CHUNK);
     if (j->s)
         ampi_finite_unscale(j, &f, a, ampi_part(j->dst, start));
+    else if (a.dtype == AMP_F64)
+        ampi_finite_f64(&f, a);
     else
         ampi_finite_check(j, &f, a);
     if (f.first != AMP_CHUNK) ampi_finite_add(j, &f, start);

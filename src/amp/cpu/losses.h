@@ -156,8 +156,10 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
 static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
     const amp_xent_job *d = j->d;
     size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        const char *from = ampi_at(d->logits, (row + r) * d->ld);
+        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    }
     memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
     for (r = 0; r < AMPI_XENT_ROWS; r++)
         for (c = 0; c < n; c++)
@@ -169,8 +171,10 @@ static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows
     for (r = 0; r < rows; r++)
         for (c = 0; c < n; c++)
             buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
-    for (r = 0; r < rows; r += at_once)
-        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
+    for (r = 0; r < rows; r += at_once) {
+        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
+        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    }
 }
 /* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
 static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
@@ -183,12 +187,13 @@ static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
     (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
     for (r = 0; r < rows; r++) {
         int64_t label = amp_xent_label(d, d->first + at + r);
+        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
         amp_xent_row row = AMP_ZERO;
         if (amp_xent_is_wrong(d, label)) continue;
         row.max = max[r];
         row.sum = sum[r];
         row.target = buf[r * d->classes + (size_t)label];
-        ampi_xent_end_row(j, at + r, label, &row, amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)));
+        ampi_xent_end_row(j, at + r, label, &row, mean);
         by[r] = row.by;
         less[r] = row.less;
         at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);

@@ -2,16 +2,23 @@
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
-static amp_status ampi_check_map(
+static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
-    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
-    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
         "a count of %llu is too large", AMPI_ULL(count));
     AMPI_CHECK((y.data == x.data && ny == nx) || !ampi_overlap(y.data, ny, x.data, nx),
         "%s and %s overlap (the same array with one element size is allowed)", name_y, name_x);
     return AMP_OK;
+}
+
+static amp_status ampi_check_map(
+    amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
+    AMPI_TRY(ampi_check_array(ctx, name_y, y, count, 1));
+    AMPI_TRY(ampi_check_array(ctx, name_x, x, count, 1));
+    return ampi_check_stored_map(ctx, name_y, y, name_x, x, count);
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -21,7 +28,9 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     AMPI_CHECK(
         opt->rounding == AMP_NEAREST || opt->rounding == AMP_STOCHASTIC, "desc.rounding is %d", (int)opt->rounding);
     AMPI_CHECK(!opt->flags, "desc.flags is not 0");
-    AMPI_TRY(ampi_check_map(ctx, "dst", dst, "src", src, count));
+    AMPI_CHECK(opt->rounding == AMP_NEAREST || src.dtype != AMP_F64 || dst.dtype != AMP_F32,
+        "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
+    AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
@@ -30,30 +39,35 @@ AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t c
 }
 
 /* A good entry of a list: an array, of no elements, too, or {NULL}. */
-static int ampi_is_listed(const amp_ctx *ctx, amp_array a) {
-    const size_t size = amp_dtype_size(a.dtype);
+static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
+    const size_t size = doubles || a.dtype != AMP_F64 ? amp_dtype_size(a.dtype) : 0;
     size_t bytes;
     if (!a.data) return a.count == 0;
     if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
     AMPI_CHECK(!n || a, "arrays is NULL");
-    for (i = 0; i < n && ampi_is_listed(ctx, a[i]);)
+    for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
     snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
-    AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
+    AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
     return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
+}
+
+static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
+    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
     AMPI_HAS(finite);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
@@ -105,7 +119,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || amp_dtype_size(dtype) == 0 || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {

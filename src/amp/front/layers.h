@@ -420,6 +420,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.saved = ampi_saved(l);
     j.rows = l->rows;
     j.cols = j.ld = l->out;
+    j.step = 1;
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
@@ -473,6 +474,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.dy = l->dx;
     j.rows = l->rows;
     j.cols = j.ld = l->in;
+    j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
     return (ctx->b->bias_grad)(ctx, &j);
@@ -571,14 +573,15 @@ static amp_status ampi_do_column_sums(
         "dst overlaps src");
     AMPI_HAS(bias_grad);
     if (!cols || (!rows && accumulate)) return AMP_OK;
-    if (!rows) return ctx->b->zero(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
+    if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
     j.dy = src;
     j.dbias = dst;
     j.rows = rows;
     j.cols = cols;
     j.ld = ld;
+    j.step = 1;
     j.accumulate = accumulate != 0;
-    return ctx->b->bias_grad(ctx, &j);
+    return (ctx->b->bias_grad)(ctx, &j);
 }
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
@@ -605,7 +608,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
         AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
     }
     AMPI_HAS(activation);
-    return j.count ? ctx->b->activation(ctx, &j) : AMP_OK;
+    return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
     AMPI_VERB(ctx, activation, (ctx, desc));

@@ -44,7 +44,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
 
 /* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
-    const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
+    const char *name; /* desc.NAME, also of desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
     size_t *ld, *stride;
@@ -59,24 +59,23 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
 }
 
 static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
-    char full[16];
+    const char *letter = x->name + sizeof "desc." - 1;
     size_t packed;
     if (*x->ld == 0) *x->ld = x->cols;
-    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", letter, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "%s is too large", x->name);
     AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
-        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", letter);
     if (*x->stride == 0)
         *x->stride = packed;
     else if (*x->stride == AMP_BROADCAST)
         *x->stride = 0;
     AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
-        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
+        "desc.stride_%s is %llu: batches would overwrite each other", letter, AMPI_ULL(*x->stride));
     *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
-    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
-    snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, full, x->array, *x->span, 1);
+    AMPI_CHECK(*x->span != (size_t)-1, "%s is too large", x->name);
+    return ampi_check_array(ctx, x->name, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -103,6 +102,8 @@ static amp_status ampi_gemm_numbers(amp_ctx *ctx, amp_gemm_job *j) {
     AMPI_TRY(ampi_optional(ctx, "desc", "alpha", &j->alpha.value, j->alpha, 1.0f));
     AMPI_TRY(ampi_optional(ctx, "desc", "beta", &j->beta.value, j->beta, j->beta_ptr ? 1.0f : 0.0f));
     j->batch = j->batch ? j->batch : 1;
+    j->sum_batches = j->sum_batches && j->batch > 1;
+    j->bias_per_row = j->bias_per_row && (j->bias.data || j->dbias.data);
     j->trans_a = j->trans_a != 0;
     j->trans_b = j->trans_b != 0;
     j->backward = j->backward != 0;
@@ -126,12 +127,12 @@ typedef struct ampi_spans { size_t a, b, c, d; } ampi_spans;
 /* A job's matrices: leading dimensions and strides. */
 static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *span) {
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
-    const size_t ldd = j->ldd ? j->ldd : j->n;
+    const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
-        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
-        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
-        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
-        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
+        {"desc.a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"desc.b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"desc.d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"desc.c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
     size_t i;
     if (!j->c.data) { /* d's own contents */
@@ -139,12 +140,12 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
         if (!j->ldc) j->ldc = ldd;
         if (!j->stride_c) j->stride_c = j->stride_d;
     }
-    AMPI_CHECK(!j->dbias.data || (j->batch == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
+    AMPI_CHECK(!j->dbias.data || (outputs == 1 && ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
     for (i = 0; i < 4; i++)
-        AMPI_TRY(ampi_check_matrix(ctx, &x[i], j->batch));
-    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, j->n, 0));
+        AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
+    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
-    return ampi_check_array(ctx, "desc.dbias", j->dbias, j->n, 0);
+    return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
 /* The job of a desc: what is there is right, and what is not read is not there. */
@@ -164,7 +165,7 @@ static amp_status ampi_gemm_resolve(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *s
 }
 
 static int ampi_c_is_d(const amp_gemm_job *j) {
-    return j->c.data == j->d.data && j->ldc == j->ldd && (j->batch == 1 || j->stride_c == j->stride_d);
+    return j->c.data == j->d.data && j->ldc == j->ldd && (amp_gemm_outputs(j) == 1 || j->stride_c == j->stride_d);
 }
 
 /* Outputs may overlap nothing, but c may be d. */
@@ -174,9 +175,9 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.a", j->a, j->k ? span->a : 0, 1, 0),
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
-        ampi_extent_of("desc.bias", j->bias, j->n, 1, 0),
+        ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
         ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
-        ampi_extent_of("desc.dbias", j->dbias, j->n, 0, 1),
+        ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
 }
@@ -190,8 +191,8 @@ static void ampi_without_product(amp_gemm_job *j) {
 /* A product without elements: its column sums are 0. */
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
-    if (goal->kind != AMPI_RUN || !j->dbias.data || !j->n) return AMP_OK;
-    return (ctx->b->zero)(ctx, j->dbias.data, j->n * amp_dtype_size(j->dbias.dtype));
+    if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
 /* A resolved product, whose operands are in the dtype in which they are read. */

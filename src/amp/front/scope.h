@@ -410,7 +410,7 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
 
 static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     if (want == AMP_AUTO || !a.data || n == 0 || a.dtype == want) return 0;
-    if (ampi_is_f8(a.dtype) || amp_dtype_size(a.dtype) == 0) return 0;
+    if (ampi_is_f8(a.dtype) || !ampi_is_dtype(a.dtype)) return 0;
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
@@ -418,7 +418,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    k->valid = !fresh ? 0 : reader == AMPI_BACKWARD && !k->set ? 2 : 1;
+    const int ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = !fresh ? 0 : 1 + ends;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */

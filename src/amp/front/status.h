@@ -22,6 +22,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
         AMPI_FORMATS(AMPI_FORMAT_NAME)
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
+    case AMP_F64: return "f64";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";

@@ -70,6 +70,7 @@ AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, 
     if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
 }
 /* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
+#  ifndef AMPI_HAS_SOME
 AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
     float some[AMPI_WIDTH] = {0};
     memcpy(some, u, n * sizeof *u);
@@ -80,6 +81,7 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
     AMPI_STORE(some, x);
     memcpy(u, some, n * sizeof *u);
 }
+#  endif
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
         size_t i; \

@@ -45,6 +45,19 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_C
     }
 }
 
+/* From doubles or to doubles. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_f64(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
+    uint64_t i = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK;
+    for (; i < a.n; i += step) {
+        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + i) : 0u;
+        if (a.dst_type == AMP_F64)
+            ((uint64_t *)a.dst)[i] = ampi_f64_of(ampi_load_bits(a.src, a.src_type, i));
+        else
+            ampi_store_pattern(
+                a.dst, a.dst_type, i, ampi_encode_f64(((const double *)a.src)[i], a.dst_type, a.how, r, a.saturate));
+    }
+}
+
 /* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
 typedef struct ampi_k_list {
     void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
@@ -141,6 +154,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
         ampi_k_part p = ampi_k_find(&list, chunk);
         amp_faults f = amp_no_faults();
         uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
+        if (p.type == AMP_F64) {
+            for (i = threadIdx.x; i < p.n; i += AMP_BLOCK)
+                amp_count_f64(&f, ((const uint64_t *)p.data)[p.base + i], i);
+            p.n = groups = 0;
+        }
         for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
             ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
         for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
@@ -187,4 +205,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_finite) X(ampi_k_histogram)
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)

@@ -170,7 +170,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
             for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
-                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c));
+                    sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c * j.step));
                 lane[l] = amp_dadd(lane[l], amp_widen(sum));
             }
         }

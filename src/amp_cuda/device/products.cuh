@@ -88,7 +88,7 @@ AMPI_K void ampi_k_gemm_store(
     size_t at = z * p.stride_d + i * p.ldd + j;
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
     if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
-    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, j);
+    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, p.bias_per_row ? i : j);
     if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
     if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
@@ -115,8 +115,8 @@ AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float
         b += (AMPI_K_N + AMPI_K_PAD) / 4u;
     }
 }
-/* The sums of one tile, into room[AMPI_K_M][AMPI_K_N]. */
-AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 *room) {
+/* The sums of one tile over so many batches, into room[AMPI_K_M][AMPI_K_N]. */
+AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b, size_t batches, float4 *room) {
     const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
     float4 *bs = room + (AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u;
     uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, i;
@@ -129,11 +129,13 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
-    ampi_k_fetch_first(&mine_a, a, me);
-    AMP_UNROLL
-    for (i = 0; i < AMPI_K_EIGHTS; i++)
-        ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
     do {
+        if (k0 == 0) {
+            ampi_k_fetch_first(&mine_a, a, me);
+            AMP_UNROLL
+            for (i = 0; i < AMPI_K_EIGHTS; i++)
+                ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
+        }
         ampi_k_put((float *)room, mine_a, a, negative_zero);
         AMP_UNROLL
         for (i = 0; i < AMPI_K_EIGHTS; i++)
@@ -153,7 +155,12 @@ AMPI_K void ampi_k_tile_sums(const ampi_k_side &a, const ampi_k_side &b, float4 
             }
         }
         __syncthreads();
-    } while (k0 < a.k);
+        if (k0 < a.k) continue;
+        k0 = 0; /* the next batch */
+        a.first += p.stride_a;
+        b.first += p.stride_b;
+        batches--;
+    } while (batches);
     AMP_UNROLL
     for (i = 0; i < AMPI_K_DOWN; i++)
         room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],
@@ -167,7 +174,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
     size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;
     uint32_t amax = 0, e;
     float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
-    for (tile = blockIdx.x; tile < across * down * p.batch; tile += gridDim.x) {
+    for (tile = blockIdx.x; tile < across * down * amp_gemm_outputs(&p); tile += gridDim.x) {
         size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_M, j0 = tile % across * AMPI_K_N;
         ampi_k_side a = ampi_k_side_of(p.a, AMPI_K_M, p.lda, p.stride_a, p.batch, z);
         ampi_k_side b = ampi_k_side_of(p.b, AMPI_K_N, p.ldb, p.stride_b, p.batch, z);
@@ -178,7 +185,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
         a.rows = p.m - i0;
         b.rows = p.n - j0;
         a.k = b.k = p.k;
-        ampi_k_tile_sums(a, b, room);
+        ampi_k_tile_sums(p, a, b, p.sum_batches ? p.batch : 1u, room);
         AMP_NO_UNROLL
         for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
             size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
@@ -296,6 +303,12 @@ AMPI_K void ampi_k_act_grads(
         if (ampi_k_group(j, p.n) == 8u) ampi_k_act_grad_at(p, here.batch * p.stride_d + here.row * p.ldd + j, wide);
     }
 }
+AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = one;
+}
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
@@ -310,7 +323,10 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
-            ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
+            if (p.bias_per_row)
+                ampi_k_fill8(y, ampi_load_bits(p.bias.data, p.bias.dtype, here.row));
+            else
+                ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
             for (k = 0; k < 8u; k++)
                 x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }

@@ -36,6 +36,8 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.stream = desc->stream;
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
+    if (dst.dtype == AMP_F64 || src.dtype == AMP_F64)
+        return ampi_cu_share(c, ampi_cu_parts(n, AMP_BLOCK), ampi_k_cast_f64, a);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
     return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }

@@ -224,6 +224,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
+    if (p->sum_batches) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -257,15 +258,19 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
     plan->epilogue = ampi_cu_gelu_epilogue(p);
     return NULL;
 }
+static int ampi_cu_has_gelu(const amp_gemm_job *p) {
+    return p->d.dtype != AMP_F32 && p->act == AMP_GELU && !p->bias_per_row;
+}
 /* As much as possible inside the product; `leave`: but for GELU. */
 static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, int leave, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
-    int fits = bias && p->bias.dtype == ampi_cu_bias_type(p);
+    int along = bias && !p->bias_per_row; /* the one that cuBLASLt has */
+    int fits = along && p->bias.dtype == ampi_cu_bias_type(p);
     plan->after = 0;
-    plan->convert = bias && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
+    plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU && !leave) return ampi_cu_fuse_gelu(p, plan);
+    if (ampi_cu_has_gelu(p) && !leave) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
@@ -275,13 +280,14 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
    a backward or an act, whose bounds allow it. GELU of a 16-bit d is this way what it is in cuBLASLt where that has no
    such product but a kernel of its own: two launches, and two roundings. */
 static const char *ampi_cu_split_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
-    int narrow = p->d.dtype != AMP_F32, gelu = p->act == AMP_GELU && !p->backward;
-    if (narrow && gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
+    int gelu = ampi_cu_has_gelu(p) && !p->backward;
+    if (gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
     if (p->d.dtype != AMP_F32 && !p->backward) {
         if (!ampi_cu_f8(p->a.dtype) || p->act == AMP_ACT_NONE) return "there is nothing to leave";
+        if (p->bias_per_row) return "the bias goes with rows";
         if (p->bias.data && p->bias.dtype == ampi_cu_bias_type(p)) plan->epilogue = CUBLASLT_EPILOGUE_BIAS;
     }
     if (!p->bias.data && !p->aux.data && p->act == AMP_ACT_NONE) return "there is nothing to leave";
@@ -303,7 +309,8 @@ static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
 
 /* The bias, too, of an FP8 product whose d has 16 bits: the GPUs of sm_89 have few that add one. */
 static const char *ampi_cu_leave_bias(const amp_gemm_job *p, ampi_cu_plan *plan) {
-    if (!p->bias.data || p->d.dtype == AMP_F32 || ampi_cu_f8(p->d.dtype)) return "there is nothing to leave";
+    int left = p->bias.data && !p->bias_per_row && p->d.dtype != AMP_F32 && !ampi_cu_f8(p->d.dtype);
+    if (!left) return "there is nothing to leave";
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
@@ -429,7 +436,7 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 }
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
-    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * p->batch;
+    uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
     return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
 }
 

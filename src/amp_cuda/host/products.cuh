@@ -43,7 +43,7 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
-    if (room == 0) {
+    if (room == 0 || j->step != 1u) {
         if (j->act != AMP_ACT_NONE) AMPI_TRY(ampi_cu_act_grad(c, j));
         return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(j->cols, AMP_BLOCK)), ampi_k_columns_alone, *j);
     }
@@ -60,8 +60,10 @@ static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const
     amp_bias_grad_job j = AMP_ZERO;
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
     j.dy = p->d;
-    j.rows = p->m;
-    j.cols = j.ld = p->n;
+    j.rows = p->bias_per_row ? p->n : p->m;
+    j.cols = amp_gemm_biases(p);
+    j.ld = p->bias_per_row ? 1u : p->n;
+    j.step = p->bias_per_row ? p->n : 1u;
     j.dbias = p->dbias;
     return ampi_cu_bias_grad(c->ctx, &j);
 }

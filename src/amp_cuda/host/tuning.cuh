@@ -19,7 +19,7 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
     t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
     if (p->aux.data && !p->backward) t->bytes[1] = span * amp_dtype_size(p->aux.dtype);
-    if (p->dbias.data) t->bytes[2] = p->n * amp_dtype_size(p->dbias.dtype);
+    if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
         e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
@@ -120,20 +120,69 @@ static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan
     return AMP_OK;
 }
 
+/* ---- batches that add up in an F32 d: products one after the other, then what follows the sum ---- */
+
+static int ampi_cu_adds_up(const amp_gemm_job *p) {
+    return p->sum_batches && p->k && p->d.dtype == AMP_F32 && !(p->flags & AMP_GEMM_ORDERED);
+}
+/* Batch z alone: the first one reads C as it is given, the others add to D. */
+static amp_gemm_job ampi_cu_batch_of(const amp_gemm_job *p, size_t z) {
+    amp_gemm_job q = *p;
+    q.batch = 1;
+    q.sum_batches = q.bias_per_row = q.backward = 0;
+    q.act = AMP_ACT_NONE;
+    q.bias.data = q.aux.data = q.dbias.data = NULL;
+    q.a.data = (char *)p->a.data + z * p->stride_a * amp_dtype_size(p->a.dtype);
+    q.b.data = (char *)p->b.data + z * p->stride_b * amp_dtype_size(p->b.dtype);
+    if (z == 0) return q;
+    q.c = p->d;
+    q.ldc = p->ldd;
+    q.stride_c = p->stride_d;
+    q.beta.value = 1.0f;
+    q.beta_ptr = NULL;
+    return q;
+}
+static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
+    amp_gemm_job last = *p;
+    ampi_cu_plan *plan = NULL;
+    size_t z;
+    for (z = 0; z < p->batch; z++) {
+        const amp_gemm_job q = ampi_cu_batch_of(p, z);
+        AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
+        AMPI_TRY(ampi_cu_run(c, &q, plan));
+    }
+    last.batch = 1;
+    if (p->bias.data || p->aux.data || p->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_cu_epilogue(c, &last, p->bias.data != NULL));
+    return ampi_cu_column_sums(c, &last, plan);
+}
+
 static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     ampi_cu_plan *plan = NULL;
+    if (ampi_cu_adds_up(job)) return ampi_cu_add_up(ampi_cu_self(ctx), job);
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
     return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
-static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+static amp_status ampi_cu_tune_one(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    return ampi_cu_tune(ampi_cu_self(ctx), job, plan);
+    AMPI_TRY(ampi_cu_plan_for(c, p, &plan));
+    return ampi_cu_tune(c, p, plan);
+}
+static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job first = sum ? ampi_cu_batch_of(job, 0) : *job, other = ampi_cu_batch_of(job, 1);
+    AMPI_TRY(ampi_cu_tune_one(ampi_cu_self(ctx), &first));
+    return sum ? ampi_cu_tune_one(ampi_cu_self(ctx), &other) : AMP_OK;
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
+    const int sum = ampi_cu_adds_up(job);
+    const amp_gemm_job p = sum ? ampi_cu_batch_of(job, 0) : *job;
     ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
-    if (text) ampi_cu_tell(job, plan, text, bytes);
+    size_t n;
+    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+    if (!text) return AMP_OK;
+    ampi_cu_tell(&p, plan, text, bytes);
+    n = strlen(text);
+    if (sum) snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
     return AMP_OK;
 }
-
