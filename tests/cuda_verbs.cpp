@@ -208,8 +208,8 @@ static amp_status v_vocabulary(world *w) { /* two pieces */
     d.xent.row_loss = (float *)w->buf[6];
     d.xent.loss = (float *)w->buf[7];
     d.chunk = 12;
+    TRY(amp_linear_cross_entropy_bytes(w->x, &d.scratch_bytes, d));
     d.scratch = w->buf[3];
-    d.scratch_bytes = 12 * 30 * 4 + 256;
     return amp_linear_cross_entropy(w->x, d);
 }
 static amp_status gemm(world *w, amp_gemm_desc g) {
