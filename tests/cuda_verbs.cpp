@@ -654,7 +654,7 @@ static void test_plain_products() {
     no_leak("plain products");
 }
 
-/* ---- a captured product that adds up micro-batches: *beta_ptr is 0 for the first, whose d was never written, then 1 ---- */
+/* ---- a captured product that adds up micro-batches: *beta_ptr is 0 for the first, and d NaN, then 1 ---- */
 
 static void test_captured_factor(uint32_t flags) {
     float host[4] = {1, 1, 1, 1}, got[4];

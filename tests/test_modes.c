@@ -593,6 +593,7 @@ static void v_loss(visit *v) {
     int32_t labels[7] = {0, 300, -1, 5, 7, 100, 200};
     amp_scaler *s = NULL;
     amp_xent_desc e = AMP_ZERO;
+    amp_linear_xent_desc d = AMP_ZERO;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     for (i = 0; i < rows * classes; i++)
         z[i] = i % 3 ? awkward(t) : t_real(t) * 40.0f;
@@ -610,38 +611,26 @@ static void v_loss(visit *v) {
     keep(v, e.dlogits);
     t_blob_dev(t, &v->out, e.loss, 4);
     t_blob_dev(t, &v->out, e.row_loss, 4 * rows);
-    amp_scaler_destroy(s);
-}
-
-static void v_vocabulary(visit *v) { /* in two pieces */
-    t_run *t = v->t;
-    size_t i, rows = 300, in = 9, classes = 21;
-    int32_t labels[300];
-    amp_linear_xent_desc d = AMP_ZERO;
-    for (i = 0; i < rows; i++)
-        labels[i] = (int32_t)(i % 22) - 1;
     d.linear.rows = rows;
-    d.linear.in = in;
+    d.linear.in = 4;
     d.linear.out = classes;
-    d.linear.x = awkward_array(t, AMP_F16, rows * in);
-    d.linear.w = awkward_array(t, AMP_F16, classes * in);
-    d.linear.dx = output(t, AMP_F16, rows * in);
-    d.linear.dw = output(t, AMP_F16, classes * in);
-    d.linear.y.dtype = AMP_F32;
-    d.xent.labels = (const int32_t *)t_put(t, labels, sizeof labels);
-    d.xent.loss = (float *)t_alloc(t, 4);
-    d.xent.row_loss = (float *)t_alloc(t, 4 * rows);
-    d.chunk = 256;
+    d.linear.x = amp_arr(e.logits.data, AMP_F32);
+    d.linear.w = e.logits;
+    d.linear.dw = output(t, AMP_F16, classes * 4);
+    d.xent.labels = e.labels;
+    d.xent.loss = e.loss;
+    d.xent.row_loss = e.row_loss;
+    d.xent.scaler = s;
+    d.chunk = 3;
     VERB(amp_linear_cross_entropy_bytes(t->ctx, &d.scratch_bytes, &d));
     d.scratch = t_alloc(t, d.scratch_bytes);
     VERB(amp_linear_cross_entropy(t->ctx, &d));
-    keep(v, d.linear.dx);
     keep(v, d.linear.dw);
-    t_blob_dev(t, &v->out, d.xent.loss, 4);
+    t_blob_dev(t, &v->out, e.row_loss, 4 * rows);
+    amp_scaler_destroy(s);
 }
 
-static void (*const parts[])(visit *v) = {
-    v_memory, v_arrays, v_scaler, v_updates, v_policy, v_products, v_loss, v_vocabulary};
+static void (*const parts[])(visit *v) = {v_memory, v_arrays, v_scaler, v_updates, v_policy, v_products, v_loss};
 
 static void go(visit *v, t_run *t, uint32_t mode) {
     struct sigaction trap, found;

@@ -2072,7 +2072,7 @@ static void xent_weights(t_run *t) {
             p[i] = t_below(t, 3) ? (t_real(t) + 1.0f) / (float)classes : 0.0f;
         }
         for (i = 0; i < classes; i++)
-            w[i] = t_below(t, 6) ? t_real(t) + 1.5f : 0.0f;
+            w[i] = t_below(t, 6) ? fabsf(t_real(t)) + 0.5f : 0.0f;
         for (i = 0; i < rows; i++)
             labels[i] = (int32_t)t_below(t, (uint32_t)classes + 1) - 1;
         e.rows = rows;
@@ -2094,10 +2094,10 @@ static void xent_weights(t_run *t) {
         t_get(t, &loss, e.loss, 4);
         xent_each_f64(t, &e, x, labels, weighted ? w : NULL, soft ? p : NULL, want_row, want, &want_loss);
         for (i = 0; i < rows; i++)
-            CHECK_NEAR((double)row[i], want_row[i], 1e-5 + 1e-6 * fabs(want_row[i]));
+            CHECK_NEAR((double)row[i], want_row[i], 1e-5 * (1 + fabs(want_row[i])));
         for (i = 0; i < n; i++)
-            CHECK_NEAR((double)g[i], want[i], 2e-6);
-        CHECK_NEAR((double)loss, want_loss, 3e-5);
+            CHECK_NEAR((double)g[i], want[i], 2e-6 * (1 + fabs(want[i])));
+        CHECK_NEAR((double)loss, want_loss, 3e-5 * (1 + fabs(want_loss)));
         t_clear(t);
     }
 }
@@ -2310,7 +2310,7 @@ static void vocabulary_new(t_run *t, vocabulary *v, amp_dtype type, amp_dtype dw
         amp_store(old, dw, i, t_real(t) * 0.01f);
     for (i = 0; i < V_OUT; i++) {
         bias[i] = t_real(t);
-        weights[i] = t_real(t) + 1.5f;
+        weights[i] = fabsf(t_real(t)) + 0.5f;
     }
     for (i = 0; i < rows; i++)
         labels[i] = (int32_t)t_below(t, V_OUT + 5) - 5;

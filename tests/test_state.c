@@ -1023,7 +1023,7 @@ static void sealed_rules(t_run *t) {
     }
     golden_free(&g);
 }
-/* The same of an amp_fp8 with 2 tensors and histories of 4: words of a state are scale, inverse, amax, window, place. */
+/* The same of an amp_fp8 with 2 tensors, histories of 4: a state has scale, inverse, amax, window, place. */
 static void sealed_fp8(t_run *t) {
     static const struct {
         size_t at; /* in the words of the section */

@@ -791,6 +791,7 @@ void report_init() {
     const char *fd = getenv("HCU_PROGRESS");
     if (!fd) return;
     g_progress_fd = atoi(fd);
+    if (const char *seconds = getenv("HCU_PROGRESS_EVERY")) g_interval = atoi(seconds);
     handle(SIGALRM, on_timer);
     itimerval every{};
     every.it_interval.tv_sec = every.it_value.tv_sec = g_interval;

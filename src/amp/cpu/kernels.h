@@ -99,8 +99,8 @@ typedef struct ampi_kernels {
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
     void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
-    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: none. Paths whose FMA
-       rounds once have it */
+    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: FMA
+       rounds twice */
     void (*direct)(const ampi_direct *d, int twice);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);

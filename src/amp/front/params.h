@@ -795,10 +795,18 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
     AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
+static void ampi_wrote_grads(const amp_params *p) { /* or sums of them */
+    size_t i;
+    for (i = 0; i < p->n && p->ctx->scope; i++) {
+        ampi_wrote_array(p->ctx, amp_param_grad(p, i), (size_t)p->entries[i].count);
+        ampi_wrote(p->ctx, p->entries[i].accum, (size_t)p->entries[i].count * sizeof(float));
+    }
+}
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
+    ampi_wrote_grads(p);
     for (i = 0; i < p->n; i++)
         AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
