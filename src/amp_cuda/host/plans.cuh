@@ -280,8 +280,8 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
    a backward or an act, whose bounds allow it. GELU of a 16-bit d is this way what it is in cuBLASLt where that has no
    such product but a kernel of its own: two launches, and two roundings. */
 static const char *ampi_cu_split_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
-    int narrow = p->d.dtype != AMP_F32, gelu = p->act == AMP_GELU && !p->backward;
-    if (narrow && gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
+    int gelu = ampi_cu_has_gelu(p) && !p->backward;
+    if (gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
@@ -309,7 +309,8 @@ static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
 
 /* The bias, too, of an FP8 product whose d has 16 bits: the GPUs of sm_89 have few that add one. */
 static const char *ampi_cu_leave_bias(const amp_gemm_job *p, ampi_cu_plan *plan) {
-    if (!p->bias.data || p->d.dtype == AMP_F32 || ampi_cu_f8(p->d.dtype)) return "there is nothing to leave";
+    int left = p->bias.data && !p->bias_per_row && p->d.dtype != AMP_F32 && !ampi_cu_f8(p->d.dtype);
+    if (!left) return "there is nothing to leave";
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
