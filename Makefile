@@ -131,6 +131,7 @@ ifneq ($(wildcard bench/bench.mk),)
 include bench/bench.mk
 bench: ## conversions, checks and a step beside memcpy and other libraries, with a chart
 bench-gemm: ## products, beside OpenBLAS if installed
+bench-peers: ## products, rows and casts beside OpenBLAS (OPENBLAS=its library) and hand-written loops, AVX-512 and AVX2
 bench-step: ## the optimizer step at 32 M parameters, beside a pass over the same bytes and PyTorch if installed
 bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
 bench-train: ## whole training steps on the CPU, beside PyTorch if installed

@@ -247,6 +247,7 @@ typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
 typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
+typedef struct amp_any16 { uint16_t bits; } amp_any16; /* FP16 or BF16, as an amp_dtype beside it says at run time */
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
    verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
@@ -274,7 +275,8 @@ AMP_INLINE amp_optional amp_opt(float x);
    first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
    without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
    `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. */
+   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. A getter that asks
+   the device, or can fail, returns a status and fills *out; the others return the value. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -537,7 +539,8 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
+   is the set's, but SGD's first update is a parameter's own: the first one after its momentum was all 0 when it came
+   into use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
    the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
@@ -843,8 +846,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs that change a set do it for the
-   set, the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
+/* You changed this array (data NULL: any): its cached casts are made again. Verbs of amp do it for what they write,
+   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
    Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
@@ -861,10 +864,10 @@ typedef struct amp_precision {
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
    16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
-   act', the value before an act that cuBLASLt does not fuse (GELU with FP8 operands, and those other than GELU and
-   ReLU), and the one to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count;
-   other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
-   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   act', the value before an act other than ReLU (GELU: on some GPUs), an FP8 product before its bias (on some GPUs),
+   and the value to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
+   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -2020,8 +2023,10 @@ typedef struct amp_param_entry {
     uint32_t no_decay;
     amp_dtype model_dtype, grad_dtype, moment_dtype;
     amp_master layout; /* what it really has: F32 also for FP32 model copies */
-    uint32_t group, _pad;
+    uint32_t group;
+    uint32_t before; /* steps of the set before this parameter's first one; AMPI_HAS_STEPPED: it has been stepped */
 } amp_param_entry;
+#define AMPI_HAS_STEPPED 0xffffffffu
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 
@@ -2620,6 +2625,7 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
     uint32_t first, nesterov;
 } amp_coef;
 
+AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) { return (uint32_t)steps == p->before + 1u; }
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
@@ -2639,7 +2645,7 @@ AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry
     c.l2 = job->decoupled || p->no_decay ? 0.0f : g->weight_decay;
     c.momentum = g->momentum;
     c.one_dampening = amp_narrow(amp_dsub(1.0, amp_widen(g->dampening)));
-    c.first = job->record->steps == 1;
+    c.first = (uint32_t)amp_is_first_step(job->record->steps, p);
     c.nesterov = job->nesterov;
     return c;
 }
@@ -4001,11 +4007,13 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes); /* casts of it are made again */
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
+            ampi_wrote(ctx, ptr, ctx->blocks[i].bytes);
             (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
             ctx->rows[0].bytes -= ctx->blocks[i].bytes;
             ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
@@ -4032,6 +4040,7 @@ static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t 
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->copy)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
@@ -4040,6 +4049,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->copy_async)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
@@ -4048,6 +4058,7 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->zero)(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }
@@ -4117,9 +4128,8 @@ static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const 
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
     for (i = 0; i < n; i++)
-        for (k = 0; k < n; k++) {
+        for (k = 0; r[i].write && r[i].bytes && k < n; k++) {
             int used = r[k].read >= r[i].write || r[k].write;
-            if (!r[i].write) continue;
             if (k == i) continue;
             if (!used) continue;
             if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))
@@ -4150,6 +4160,9 @@ static const ampi_range *ampi_ranges_meet(ampi_range *r, size_t n) { /* the seco
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
+static void ampi_wrote_array(amp_ctx *ctx, amp_array a, size_t n) {
+    ampi_wrote(ctx, a.data, n * amp_dtype_size(a.dtype));
+}
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
@@ -4181,6 +4194,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
         "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
     AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
+    ampi_wrote_array(ctx, dst, count);
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
@@ -4875,11 +4889,14 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
+static amp_status ampi_send_entries(amp_params *p) {
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+}
 static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return ampi_send_entries(p);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -5113,10 +5130,18 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
     AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
+static void ampi_wrote_grads(const amp_params *p) { /* or sums of them */
+    size_t i;
+    for (i = 0; i < p->n && p->ctx->scope; i++) {
+        ampi_wrote_array(p->ctx, amp_param_grad(p, i), (size_t)p->entries[i].count);
+        ampi_wrote(p->ctx, p->entries[i].accum, (size_t)p->entries[i].count * sizeof(float));
+    }
+}
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
+    ampi_wrote_grads(p);
     for (i = 0; i < p->n; i++)
         AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
@@ -5129,6 +5154,25 @@ static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_s
     return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
+/* Which parameters have not been stepped yet: SGD's first update of one is its own. A momentum that is all 0 tells. Of
+   those that come into use (used NULL: all of them do), or of all. */
+static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) {
+    amp_ctx *ctx = p->ctx;
+    amp_step_record r;
+    size_t i;
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
+    for (i = 0; i < p->n; i++) {
+        amp_param_entry *e = &p->entries[i];
+        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_histogram h = AMP_ZERO;
+        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        e->before = r.steps ? AMPI_HAS_STEPPED : 0;
+        if (!a.data || !r.steps || !ctx->b->histogram) continue;
+        AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
+        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+    }
+    return ampi_send_entries(p);
+}
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
     uint64_t elements;
@@ -5139,6 +5183,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_first_steps(p, used, 0));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -5150,9 +5195,13 @@ AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VER
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r = AMP_ZERO;
+    size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    for (i = 0; i < p->n; i++)
+        p->entries[i].before = steps ? AMPI_HAS_STEPPED : 0;
+    if (p->n) AMPI_TRY(ampi_send_entries(p));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }
@@ -5183,33 +5232,48 @@ static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) 
     return AMP_OK;
 }
 
+static int ampi_is_scale(float x) { return amp_is_finite(x) && x > 0.0f && amp_is_finite(ampi_inverse(x)); }
+/* What a rule with this scale may not have, and which number it is; NULL: it is good. For what is given, and for what
+   comes from a file. */
+static const char *ampi_rule_fault(const amp_scaler_state *s, double *is) {
+    const float growth = s->growth_factor, backoff = s->backoff_factor;
+    *is = growth;
+    if (!amp_is_finite(growth) || !(growth > 1.0f)) return "growth_factor, which must be > 1,";
+    *is = backoff;
+    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
+        return "backoff_factor, which must be in (0, 1),";
+    *is = s->growth_interval;
+    if (s->growth_interval < AMP_NONE) return "growth_interval, which must be > 0, 0 (for 2000) or AMP_NONE,";
+    *is = s->hysteresis;
+    if (s->hysteresis < 0) return "hysteresis, which must be >= 0,";
+    *is = s->min_scale;
+    if (!ampi_is_scale(s->min_scale)) return "min_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->min_scale > s->scale) return "min_scale, which may not be above the scale,";
+    *is = s->max_scale;
+    if (!ampi_is_scale(s->max_scale)) return "max_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->max_scale < s->scale) return "max_scale, which may not be below the scale,";
+    *is = s->mode;
+    return s->mode > (uint32_t)AMP_SCALER_OFF ? "mode" : NULL;
+}
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
 static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
-    float backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : one;
-    float hi = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
-    AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
+    const float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
+    amp_scaler_state t = *s;
+    const char *fault;
+    double is = 0.0;
     AMPI_CHECK(!d->flags, "desc.flags is not 0");
-    AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);
-    AMPI_CHECK(backoff > 0.0f && backoff < 1.0f, "desc.backoff_factor is %g; it must be in (0, 1)", (double)backoff);
-    AMPI_CHECK(d->growth_interval >= AMP_NONE, "desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed",
-        (int)d->growth_interval);
-    AMPI_CHECK(d->hysteresis >= 0, "desc.hysteresis is %d; it must be >= 0", (int)d->hysteresis);
-    AMPI_TRY(ampi_check_scale(ctx, "desc.min_scale", lo));
-    AMPI_TRY(ampi_check_scale(ctx, "desc.max_scale", hi));
-    AMPI_CHECK(lo <= s->scale, "desc.min_scale %g is above the scale %g", (double)lo, (double)s->scale);
-    AMPI_CHECK(hi >= s->scale, "desc.max_scale %g is below the scale %g", (double)hi, (double)s->scale);
-    s->growth_factor = growth;
-    s->backoff_factor = backoff;
-    s->min_scale = lo;
-    s->max_scale = hi;
-    s->growth_interval = d->growth_interval ? d->growth_interval : 2000;
-    s->hysteresis = d->hysteresis ? d->hysteresis : 1;
-    s->mode = (uint32_t)d->mode;
-    s->no_check = d->no_check != 0;
-    s->dead_after = d->dead_after ? d->dead_after : 10;
+    t.growth_factor = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
+    t.backoff_factor = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    t.min_scale = ampi_nonzero(d->min_scale) ? d->min_scale : one;
+    t.max_scale = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
+    t.growth_interval = d->growth_interval ? d->growth_interval : 2000;
+    t.hysteresis = d->hysteresis ? d->hysteresis : 1;
+    t.mode = (uint32_t)d->mode;
+    t.no_check = d->no_check != 0;
+    t.dead_after = d->dead_after ? d->dead_after : 10;
+    fault = ampi_rule_fault(&t, &is);
+    AMPI_CHECK(!fault, "desc.%s is %g", fault, is);
+    *s = t;
     return AMP_OK;
 }
 
@@ -5461,6 +5525,8 @@ static amp_status ampi_do_unscale(
     AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
+    for (i = 0; dst && i < n; i++)
+        ampi_wrote_array(ctx, dst[i], grads[i].count);
     if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
         AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));
@@ -5944,6 +6010,7 @@ static amp_status ampi_do_accumulate(amp_params *p, amp_scaler *s, uint32_t keep
     AMPI_TRY(job.summed ? (ctx->b->inspect)(ctx, &job) : (ctx->b->conclude)(ctx, &job));
     add.table = p->table;
     add.record = p->record;
+    ampi_wrote_grads(p);
     AMPI_TRY((ctx->b->add)(ctx, &add));
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s)) s->checked = 1;
@@ -5978,6 +6045,7 @@ static amp_status ampi_do_scaler_unscale(amp_scaler *s, amp_params *p) {
     rule = ampi_rule_of(p, s, AMPI_DO_UNSCALE);
     AMPI_TRY(ampi_check_phase(ctx, p, s, rule));
     job = ampi_inspect_of(p, s, rule->takes, AMP_FOR_UNSCALE);
+    ampi_wrote_grads(p);
     AMPI_TRY((ctx->b->inspect)(ctx, &job));
     ampi_enter_phase(p, s, rule->next);
     s->checked = 1;
@@ -6025,6 +6093,7 @@ static amp_status ampi_do_clip(amp_params *p, amp_scaler *s, float max_norm, flo
         AMPI_TRY(ampi_probe(ctx, p, s, max_norm));
         job.record = p->probe;
     }
+    ampi_wrote_grads(p);
     return (ctx->b->clip)(ctx, &job);
 }
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value) {
@@ -6794,6 +6863,14 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
+/* A verb writes here, or frees it: the casts of what lies there are stale. */
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
+    size_t i, n = ctx->scope && data ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++) {
+        ampi_cached *k = &ctx->scope->cached[i];
+        if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
+    }
+}
 static void ampi_iteration_ended(amp_ctx *ctx) {
     size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
     for (i = 0; i < n; i++)
@@ -7107,8 +7184,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    const int ends = reader == AMPI_BACKWARD && !k->set;
-    k->valid = !fresh ? 0 : 1 + ends;
+    const uint32_t ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
@@ -7373,7 +7450,7 @@ static amp_status ampi_do_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
     amp_ctx *ctx = f->ctx;
     amp_quantize_job j;
-    size_t n;
+    size_t n = 0;
     AMPI_TRY(ampi_check_tensor(f, i));
     j = ampi_fp8_job(f, i, dst.data ? dst.dtype : dst_t.dtype);
     j.src = src;
@@ -7383,6 +7460,8 @@ static amp_status ampi_do_quantize(
     j.cols = cols;
     j.keep = keep != 0;
     AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
+    ampi_wrote_array(ctx, j.dst, n);
+    ampi_wrote_array(ctx, j.dst_t, n);
     return n ? (ctx->b->quantize)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(
@@ -7436,7 +7515,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
 
 /* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
-    const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
+    const char *name; /* desc.NAME, also of desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
     size_t *ld, *stride;
@@ -7451,24 +7530,23 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
 }
 
 static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
-    char full[16];
+    const char *letter = x->name + sizeof "desc." - 1;
     size_t packed;
     if (*x->ld == 0) *x->ld = x->cols;
-    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", letter, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "%s is too large", x->name);
     AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
-        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", letter);
     if (*x->stride == 0)
         *x->stride = packed;
     else if (*x->stride == AMP_BROADCAST)
         *x->stride = 0;
     AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
-        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
+        "desc.stride_%s is %llu: batches would overwrite each other", letter, AMPI_ULL(*x->stride));
     *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
-    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
-    snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, full, x->array, *x->span, 1);
+    AMPI_CHECK(*x->span != (size_t)-1, "%s is too large", x->name);
+    return ampi_check_array(ctx, x->name, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -7522,10 +7600,10 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
     const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
-        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
-        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
-        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
-        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
+        {"desc.a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"desc.b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"desc.d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"desc.c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
     size_t i;
     if (!j->c.data) { /* d's own contents */
@@ -7585,9 +7663,15 @@ static void ampi_without_product(amp_gemm_job *j) {
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
     if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
     return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
+static void ampi_gemm_wrote(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
+    ampi_wrote_array(ctx, j->d, span->d);
+    ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
+    if (!j->backward) ampi_wrote_array(ctx, j->aux, span->d);
+}
 /* A resolved product, whose operands are in the dtype in which they are read. */
 static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
     if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
@@ -7595,6 +7679,7 @@ static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spa
     if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, "desc.c", j->c, "desc.d", j->d));
     AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
+    if (goal->kind == AMPI_RUN) ampi_gemm_wrote(ctx, j, span);
     switch (goal->kind) {
     case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
     case AMPI_TUNE: return ctx->b->gemm_tune ? (ctx->b->gemm_tune)(ctx, j) : AMP_OK;
@@ -8116,6 +8201,11 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
 /* Do the products read a cast of dy in one of their dtypes? */
 static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
+static amp_status ampi_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
+    if (j->act != AMP_ACT_NONE) ampi_wrote_array(ctx, j->dy, j->rows * j->cols);
+    ampi_wrote_array(ctx, j->dbias, j->cols);
+    return (ctx->b->bias_grad)(ctx, j);
+}
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
 static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer) {
@@ -8126,6 +8216,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
+        ampi_wrote_array(ctx, dbias, l->out);
         return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
@@ -8136,7 +8227,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ampi_bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
     AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
@@ -8144,7 +8235,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
@@ -8189,7 +8280,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -8285,6 +8376,7 @@ static amp_status ampi_do_column_sums(
         "dst overlaps src");
     AMPI_HAS(bias_grad);
     if (!cols || (!rows && accumulate)) return AMP_OK;
+    ampi_wrote_array(ctx, dst, cols);
     if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
     j.dy = src;
     j.dbias = dst;
@@ -8293,7 +8385,7 @@ static amp_status ampi_do_column_sums(
     j.ld = ld;
     j.step = 1;
     j.accumulate = accumulate != 0;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
@@ -8320,6 +8412,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
         AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
     }
     AMPI_HAS(activation);
+    ampi_wrote_array(ctx, j.out, j.count);
     return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {
@@ -8423,6 +8516,9 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
         j.padding = j.ld - j.classes;
     }
     AMPI_TRY(ampi_check_logits(ctx, &j));
+    ampi_wrote(ctx, j.loss, sizeof *j.loss);
+    ampi_wrote(ctx, j.row_loss, j.all * sizeof *j.row_loss);
+    ampi_wrote_array(ctx, j.dlogits, j.rows * j.ld);
     if (j.rows == 0) return j.loss ? (ctx->b->zero)(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(xent);
     return (ctx->b->xent)(ctx, &j);
@@ -8595,8 +8691,8 @@ static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     v->made = made;
     v->fp8 = f->fp8;
     if (!f->fp8) {
-        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, 0, &l->x));
-        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, 0, &l->w));
+        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, AMPI_FORWARD, &l->x));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, AMPI_FORWARD, &l->w));
         f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
         f->l.w = l->w;
     }
@@ -8668,6 +8764,8 @@ static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t
     j.logits = v->logits;
     j.dlogits = v->dlogits;
     j.targets = ampi_rows_of(j.targets, at, n, v->l.out);
+    ampi_wrote(ctx, j.loss, sizeof *j.loss);
+    ampi_wrote(ctx, j.row_loss, j.all * sizeof *j.row_loss);
     if (n) AMPI_TRY((ctx->b->xent)(ctx, &j));
     if (!v->gradients) return AMP_OK;
     for (from = 0; from == 0 || from < n; from += m) {
@@ -8684,6 +8782,7 @@ static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t
 static amp_status ampi_vocabulary_cast(amp_ctx *ctx, amp_array to, amp_array from, size_t n) {
     static const amp_cast_desc nearest = AMP_ZERO;
     if (!to.data || to.data == from.data) return AMP_OK;
+    ampi_wrote_array(ctx, to, n);
     return (ctx->b->cast)(ctx, to, from, n, &nearest);
 }
 static amp_status ampi_vocabulary_run(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_desc *given) {
@@ -8841,6 +8940,7 @@ static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
+    ampi_wrote_array(ctx, j.y, j.count);
     return (ctx->b->dropout)(ctx, &j);
 }
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }
@@ -9374,16 +9474,40 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
-/* the state that a scaler gets from its section */
+static int ampi_is_amax(float x) { return ampi_bits(x) <= 0x7f800000u; } /* 0 .. Inf */
+/* the state that a scaler gets from its section: no other than one that create and steps can make */
 static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_state *t) {
-    int usable;
+    const char *fault;
+    double is = 0.0;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
     ampi_scaler_get(t, s->fields);
-    if (ampi_is_on(s->scaler) && t->mode == AMP_SCALER_OFF)
-        return ampi_bad_file(f, "it was saved from a scaler that was off");
-    usable = t->mode <= (uint32_t)AMP_SCALER_OFF && amp_is_finite(t->scale) && t->scale > 0.0f;
-    if (!usable || !amp_is_finite(ampi_inverse(t->scale))) return ampi_bad_file(f, "its loss scale is not usable");
+    if (!ampi_is_scale(t->scale)) return ampi_bad_file(f, "its loss scale is not usable");
     t->inverse = ampi_inverse(t->scale);
+    if (t->mode == AMP_SCALER_OFF)
+        return ampi_is_on(s->scaler) ? ampi_bad_file(f, "it was saved from a scaler that was off") : AMP_OK;
+    fault = ampi_rule_fault(t, &is);
+    if (fault) return ampi_bad_file(f, "its scaler's %s is %g", fault, is);
+    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found)
+        return ampi_bad_file(f, "its scaler's counts are none that steps make");
+    return AMP_OK;
+}
+/* an amp_fp8's words as they were read: scales, what is remembered of it, and a place in the history that it has */
+static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8_t *words) {
+    const size_t states = ampi_get(s->fields, 4) * sizeof(amp_fp8_state), history = ampi_get(s->fields + 4, 4);
+    const size_t bytes = s->elements.count * s->elements.size;
+    amp_fp8_state t;
+    float amax;
+    size_t i;
+    for (i = 0; i < states; i += sizeof t) {
+        memcpy(&t, words + i, sizeof t);
+        if (!ampi_is_scale(t.scale) || !ampi_is_scale(t.inverse)) return ampi_bad_file(f, "an FP8 scale is not usable");
+        if (!ampi_is_amax(t.amax) || !ampi_is_amax(t.window) || t.found || t.ticket || (t.at && t.at >= history))
+            return ampi_bad_file(f, "an FP8 tensor's state is none that casts make");
+    }
+    for (; i < bytes; i += sizeof amax) {
+        memcpy(&amax, words + i, sizeof amax);
+        if (!ampi_is_amax(amax)) return ampi_bad_file(f, "an FP8 history has a number that is no magnitude");
+    }
     return AMP_OK;
 }
 
@@ -9561,6 +9685,7 @@ static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes no
     at[0] = (uint8_t)is;
     if (!is) return AMP_OK;
     AMPI_TRY(ampi_read_section(f, s, at + 1));
+    if (s->kind == AMPI_SECTION_FP8) return ampi_fp8_from(f, s, at + 1 + s->n_fields);
     return s->kind == AMPI_SECTION_SCALER ? ampi_scaler_from(f, s, &t) : AMP_OK;
 }
 static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
@@ -9667,8 +9792,10 @@ static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
     f->staged = 0;
     AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
-    for (i = 0; i < st->n_params; i++)
+    for (i = 0; i < st->n_params; i++) {
+        if (st->params[i]->n) AMPI_TRY(ampi_first_steps(st->params[i], NULL, 1));
         if (!st->params[i]->stochastic) AMPI_TRY(ampi_do_params_master_to_model(st->params[i]));
+    }
     return AMP_OK;
 }
 static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {
@@ -9981,6 +10108,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #define AMPI_KC           256u
 #define AMPI_MC           528u
 #define AMPI_NC           512u
+#define AMPI_SMALL        8192u           /* at most so many numbers of A and B are multiplied where they lie */
 #define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
 #define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
@@ -9997,6 +10125,14 @@ typedef struct ampi_tally {
     uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
     float old[AMPI_BLOCK];                 /* weights before it */
 } ampi_tally;
+/* A small product from where its numbers lie: c[rows][cols] = a[rows][depth] b[depth][cols], B in strips of `lanes`
+   columns. */
+typedef struct ampi_direct {
+    const float *a, *b;
+    float *c;
+    size_t rows, cols, depth;
+    size_t a_row, a_k, b_k, b_strip, c_row; /* from one row, k or strip to the next */
+} ampi_direct;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -10014,7 +10150,9 @@ typedef struct ampi_kernels {
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
-    float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
+    /* a times b and times the three rows `step` bytes apart after it, of F32 or, on paths that have `direct`, of F16 or
+       BF16; any n. The order is the path's own: by lanes, whose sums are added one by one, then what is left of n */
+    void (*dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n);
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
@@ -10052,9 +10190,44 @@ typedef struct ampi_kernels {
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
     void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
+    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: FMA
+       rounds twice */
+    void (*direct)(const ampi_direct *d, int twice);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
+
+/* to[r] += rows[r * ld + k], times a[k] unless a is NULL, for k = 0, 1 ... and r < 4 */
+#ifdef AMPI_X86
+static __m128 ampi_four_terms(__m128 x, const float *a, size_t k) { return a ? _mm_mul_ps(_mm_set1_ps(a[k]), x) : x; }
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    __m128 sum = _mm_loadu_ps(to), s, t, u, v;
+    size_t k;
+    for (k = 0; k + 4 <= n; k += 4) {
+        s = _mm_loadu_ps(rows + k);
+        t = _mm_loadu_ps(rows + ld + k);
+        u = _mm_loadu_ps(rows + 2 * ld + k);
+        v = _mm_loadu_ps(rows + 3 * ld + k);
+        _MM_TRANSPOSE4_PS(s, t, u, v);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+        sum = _mm_add_ps(sum, ampi_four_terms(t, a, k + 1));
+        sum = _mm_add_ps(sum, ampi_four_terms(u, a, k + 2));
+        sum = _mm_add_ps(sum, ampi_four_terms(v, a, k + 3));
+    }
+    for (; k < n; k++) {
+        s = _mm_setr_ps(rows[k], rows[ld + k], rows[2 * ld + k], rows[3 * ld + k]);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+    }
+    _mm_storeu_ps(to, sum);
+}
+#else
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    size_t k, r;
+    for (k = 0; k < n; k++)
+        for (r = 0; r < 4; r++)
+            to[r] += a ? a[k] * rows[r * ld + k] : rows[r * ld + k];
+}
+#endif
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
@@ -10073,8 +10246,9 @@ typedef struct ampi_kernels {
    AMPI_REG        asm's letter for a register of vectors; AMPI_FIRST: for the first of two operands
    AMPI_ASM1, 2    an instruction of one operand, of two; AMPI_EQUAL: its name for a == b
    AMPI_MM(name)   x86: the intrinsic _mm_name of this width
-   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. MASKS: masks are no vectors. HALVES:
-                   F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64. PACK4: pack4 */
+   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some.
+                   MASKS: masks are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them.
+                   STREAM: stream64. PACK4: pack4 */
 #define AMPI_OP AMPI_TARGET AMPI_ALWAYS
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */
@@ -10248,6 +10422,7 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 #  define AMPI_EQUAL    "cmpeq"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
 #  define AMPI_HAS_STREAM
@@ -10271,6 +10446,13 @@ AMPI_OP __m256i ampi_avx2_load8(const void *p)      { return _mm256_cvtepu8_epi3
 AMPI_OP __m256i ampi_avx2_from_halves(__m128i h)    { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
 AMPI_OP __m128i ampi_avx2_to_halves(__m256i x)      { return _mm256_cvtps_ph(_mm256_castsi256_ps(x), 0); }
 AMPI_OP __m128i ampi_avx2_load_bytes(const void *p) { return _mm_cvtepi8_epi16(ampi_avx2_low64(p)); }
+AMPI_OP __m256i ampi_avx2_first(size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+AMPI_OP __m256 ampi_avx2_load_some(const float *p, size_t n) {
+    return _mm256_maskload_ps(p, ampi_avx2_first(n));
+}
+AMPI_OP void ampi_avx2_store_some(float *p, size_t n, __m256 x) { _mm256_maskstore_ps(p, ampi_avx2_first(n), x); }
 /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
 AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
 /* clang-format on */
@@ -10313,6 +10495,7 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #  define AMPI_FIRST    "v"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_MASKS
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
@@ -10339,6 +10522,11 @@ AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si5
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
+AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
+    return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);
+}
+AMPI_OP void ampi_avx512_store_some(float *p, size_t n, __m512 x) { _mm512_mask_storeu_ps(p, ampi_avx512_first(n), x); }
 AMPI_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
     __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
     return a;
@@ -10827,10 +11015,15 @@ static amp_status ampi_cpu_sync(amp_ctx *ctx) {
 /* ---- arrays ---- */
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
+/* Where element i lies, if it is a float that can be read there; NULL if not. */
+static const float *ampi_in_place(amp_array a, size_t i) {
+    const char *p = ampi_at(a, i);
+    return a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0 ? (const float *)(const void *)p : NULL;
+}
 /* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
 static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, size_t n, float *buf) {
     const char *p = ampi_at(a, i);
-    if (a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0) return (const float *)(const void *)p;
+    if (ampi_in_place(a, i)) return (const float *)(const void *)p;
     k->widen[a.dtype](buf, p, n);
     return buf;
 }
@@ -11560,7 +11753,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         v = moments > 1 ? ampi_load_moment(&b, 1, own_v) : NULL;
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
         if (k->update[job->kind](w, m, v, u, b.n, &c, tally ? own_u : NULL)) overflow |= AMP_MOMENT_OVERFLOW;
-        if (tally) k->count_sizes(tally, w, own_u, b.n, 1.0f);
+        if (tally) (k->count_sizes)(tally, w, own_u, b.n, 1.0f);
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);
@@ -11731,21 +11924,26 @@ static void ampi_pack_across(const ampi_kernels *kn, float *to, const ampi_panel
     }
 }
 static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
-    size_t s, r, k, e, n, depth = p->depth;
+    size_t s, r, k, e, n, depth = p->depth, first = p->first + p->r0 * p->ld + p->k0;
     for (s = 0; s < p->rows; s += width)
         for (r = 0; r < width; r += 4) { /* 4 rows at a time */
             float *t = to + s * depth + r;
+            const float *from = NULL;
+            size_t ld = depth;
             n = ampi_least(4, width - r);
+            if (n == 4 && s + r + 4 <= p->rows) from = ampi_in_place(p->x, first + (s + r) * p->ld);
+            if (from) ld = p->ld;
             for (e = 0; e < 4; e++) {
-                size_t i = s + r + e, at = p->first + (p->r0 + i) * p->ld + p->k0;
+                size_t i = s + r + e, at = first + i * p->ld;
                 if (i + 4 < p->rows) ampi_fetch_line(p, at + 4 * p->ld, depth);
+                if (from) continue;
                 if (i < p->rows && e < n)
                     kn->widen[p->x.dtype](row + e * depth, ampi_at(p->x, at), depth);
                 else
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                (kn->pack4)(t, width, row, depth, depth);
+                (kn->pack4)(t, width, from ? from : row, ld, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -11788,17 +11986,23 @@ static const float *ampi_bias_of(
         buf[i] = same;
     return buf;
 }
-/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
-static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
-    size_t col, size_t n, float *other, uint32_t *amax) {
-    size_t at = batch * d->stride_d + row * d->ldd + col, i;
+/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. First without bias. */
+static void ampi_epilogue_begin(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other) {
     float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
     if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         (kn->axpy)(acc, c, n, beta);
     }
+}
+static void ampi_epilogue_bias(
+    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
+}
+static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    size_t at = batch * d->stride_d + row * d->ldd + col, i;
     if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
@@ -11809,6 +12013,12 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
         for (i = 0; i < n; i++)
             acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+}
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    ampi_epilogue_begin(kn, d, acc, batch, row, col, n, other);
+    ampi_epilogue_bias(kn, d, acc, row, col, n, other);
+    ampi_epilogue_end(kn, d, acc, batch, row, col, n, other, amax);
 }
 
 /* ---- the ordered mode: tiles do what >>numerics says if a multiply-add rounds once, or if products are exact ---- */
@@ -11863,6 +12073,79 @@ static void ampi_multiply_panels(
                 kn->tile[t](kc, a, b, to, first);
         }
 }
+
+/* ---- small products: nothing is packed but a B whose rows lie along k, and what is no float ---- */
+
+static int ampi_is_small(const ampi_kernels *kn, const amp_gemm_job *d, size_t rows, size_t cols) {
+    const int here = kn->direct && d->k && d->k <= AMPI_KC && !d->sum_batches;
+    return here && (rows + cols) * d->k <= AMPI_SMALL;
+}
+/* D is what the tiles compute, as floats. */
+static int ampi_is_plain(const amp_gemm_job *d) {
+    const int alone = !d->c.data && !d->bias.data && !d->aux.data && d->act == AMP_ACT_NONE;
+    return alone && ampi_in_place(d->d, 0) && ampi_bits(amp_gemm_alpha(d)) == 0x3f800000u;
+}
+/* rows x cols of a matrix as floats, and their leading dimension. */
+static const float *ampi_small_floats(
+    const ampi_kernels *kn, amp_array x, size_t at, size_t rows, size_t cols, size_t *ld, float *to) {
+    const float *there = ampi_in_place(x, at);
+    size_t r;
+    if (there) return there;
+    for (r = 0; r < rows; r++)
+        kn->widen[x.dtype](to + r * cols, ampi_at(x, at + r * *ld), cols);
+    *ld = cols;
+    return to;
+}
+/* The rows of D, which lie one after the other in w->c. */
+static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, size_t r0, const ampi_panel *b,
+    size_t rows, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int whole = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const size_t cols = b->rows, each = whole ? AMPI_BLOCK / cols * cols : cols;
+    size_t i, k, n;
+    for (i = 0; i < rows * cols; i += n) {
+        const size_t row = r0 + i / cols;
+        n = ampi_least(each, rows * cols - i);
+        ampi_epilogue_begin(kn, d, w->c + i, batch, row, b->r0, n, w->row);
+        for (k = 0; k < n; k += cols)
+            ampi_epilogue_bias(kn, d, w->c + i + k, row + k / cols, b->r0, cols, w->row);
+        ampi_epilogue_end(kn, d, w->c + i, batch, row, b->r0, n, w->row, amax);
+    }
+}
+static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, const ampi_panel *a,
+    const ampi_panel *b, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int plain = ampi_is_plain(d), twice = d->m <= AMPI_FEW && !(d->flags & AMP_GEMM_ORDERED);
+    const size_t strip = kn->lanes, depth = d->k;
+    size_t lda = a->ld, ldb = b->ld, at = a->first + a->r0 * (a->across ? 1 : lda);
+    const float *from_b = w->b;
+    ampi_direct t = AMP_ZERO;
+    t.rows = a->rows;
+    t.depth = depth;
+    if (a->across) {
+        t.a = ampi_small_floats(kn, d->a, at, depth, t.rows, &lda, w->a);
+        t.a_row = 1;
+        t.a_k = lda;
+    } else {
+        t.a = ampi_small_floats(kn, d->a, at, t.rows, depth, &lda, w->a);
+        t.a_row = lda;
+        t.a_k = 1;
+    }
+    if (b->across)
+        from_b = ampi_small_floats(kn, d->b, b->first + b->r0, depth, b->rows, &ldb, w->b);
+    else
+        ampi_pack_strips(kn, w->b, b, strip, w->row);
+    t.b = from_b;
+    t.b_k = b->across ? ldb : strip;
+    t.b_strip = b->across ? strip : strip * depth;
+    t.cols = b->rows;
+    t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;
+    t.c_row = plain ? d->ldd : b->rows;
+    (kn->direct)(&t, twice);
+    if (!plain) ampi_small_end(j, w, batch, a->r0, b, a->rows, amax);
+}
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
     const amp_gemm_job *d = j->d;
@@ -11874,6 +12157,12 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
+    a.depth = b.depth = d->k;
+    if (ampi_is_small(kn, d, a.rows, b.rows)) {
+        ampi_small_product(j, w, batch, &a, &b, &amax);
+        ampi_join_amax(j, amax);
+        return;
+    }
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (; batch <= last; batch++, a.first += d->stride_a, b.first += d->stride_b)
         for (k0 = 0; k0 < d->k; k0 += kc) {
@@ -11923,14 +12212,28 @@ static void ampi_few_dots(
     const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    size_t c, k, r, n;
-    for (c = 0; c < cols; c++)
-        for (k = 0; k < kc; k += n) {
-            const float *b;
+    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, narrow = halves && kn->direct && j->rows == 1;
+    size_t c, k, r, n, each, i;
+    for (c = 0; c < cols; c += each) /* 4 rows of B, or one, which is taken for 4 */
+        for (each = cols - c < 4 ? 1 : 4, k = 0; k < kc; k += n) {
+            const size_t at = b0 + (c0 + c) * d->ldb + k0 + k;
+            size_t step = each == 4 ? d->ldb * amp_dtype_size(d->b.dtype) : 0;
+            const char *b = ampi_at(d->b, at);
+            amp_dtype t = d->b.dtype;
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
-            b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
-            for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
+            if (!narrow && !ampi_in_place(d->b, at)) {
+                for (i = 0; i < each; i++)
+                    (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
+                b = (const char *)w->b;
+                step = each == 4 ? n * sizeof *w->b : 0;
+                t = AMP_F32;
+            }
+            for (r = 0; r < j->rows; r++) {
+                float sum[4];
+                (kn->dots)(sum, w->a + r * kc + k, b, step, t, n);
+                for (i = 0; i < each; i++)
+                    w->c[r * j->cols + c + i] += sum[i];
+            }
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -12001,6 +12304,11 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
     (void)ampi_run(j->c, j->blocks_m * j->blocks_n * amp_gemm_outputs(d), multiplications / 32.0, ampi_gemm_task, j);
 }
 
+/* Small ones have the same chains, but for dots of whole vectors. */
+static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
+    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED) || d->sum_batches) return 0;
+    return (d->trans_b && d->k >= 4 * kn->lanes) || !ampi_is_small(kn, d, d->m, d->n);
+}
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
@@ -12029,7 +12337,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
     if (d.amax_d) *d.amax_d = 0.0f;
-    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED) && !d.sum_batches)
+    if (ampi_is_few(j.c->k, &d))
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
@@ -12085,14 +12393,19 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
     size_t c;
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++) {
-        const amp_bias_grad_job *d = j->job;
-        for (c = 0; c < cols && d->step != 1; c++)
-            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
@@ -13278,6 +13591,19 @@ AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, 
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
 }
+/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
+#  ifndef AMPI_HAS_SOME
+AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
+    float some[AMPI_WIDTH] = {0};
+    memcpy(some, u, n * sizeof *u);
+    return AMPI_LOAD(some);
+}
+AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
+    float some[AMPI_WIDTH];
+    AMPI_STORE(some, x);
+    memcpy(u, some, n * sizeof *u);
+}
+#  endif
 /* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
@@ -13581,23 +13907,64 @@ AMPI_OUTER uint32_t AMPI_F(fit_to)(float *to, const float *u, size_t n, float by
     AMPI_F(done)();
     return AMPI_LEFT(i, n) ? ampi_scalar_fit_to(to + i, u + i, n - i, by, limit, amax) : amax;
 }
-AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
-    const size_t width = AMPI_WIDTH;
-    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
-    float lane[AMPI_WIDTH], sum;
-    size_t i, k;
-    for (i = 0; i + 4u * width <= n; i += 4u * width) {
-        s0 = AMPI_FMA(AMPI_LOAD(a + i), AMPI_LOAD(b + i), s0);
-        s1 = AMPI_FMA(AMPI_LOAD(a + i + width), AMPI_LOAD(b + i + width), s1);
-        s2 = AMPI_FMA(AMPI_LOAD(a + i + 2u * width), AMPI_LOAD(b + i + 2u * width), s2);
-        s3 = AMPI_FMA(AMPI_LOAD(a + i + 3u * width), AMPI_LOAD(b + i + 3u * width), s3);
+/* Of a product's factors: fused operations make a NaN quiet. */
+AMPI_INNER AMPI_FLOATS AMPI_F(factor)(const char *p, amp_dtype t) {
+    if (t == AMP_F32) return AMPI_AS_FLOATS(AMPI_LOAD_WORDS(p));
+    if (t == AMP_BF16) return AMPI_AS_FLOATS(AMPI_SHL(AMPI_F(load16)(p), 16));
+    return AMPI_AS_FLOATS(AMPI_F(widened)(p, t));
+}
+/* lane[0 .. 2 W]: the products of a with two rows, added up by lanes; n: a multiple of 4 W. */
+AMPI_INNER void AMPI_F(two_rows_of)(amp_dtype t, float *lane, const float *a, const char *b, size_t step, size_t n) {
+    const size_t next = amp_dtype_size(t) * AMPI_WIDTH;
+    const AMPI_FLOATS z = AMPI_SET(0.0f);
+    AMPI_FLOATS s[4] = {z, z, z, z}, u[4] = {z, z, z, z}, x;
+    for (; n; n -= 4u * AMPI_WIDTH, a += 4u * AMPI_WIDTH, b += 4u * next) {
+#  define AMPI_X(v) \
+    x = AMPI_LOAD(a + v * AMPI_WIDTH); \
+    s[v] = AMPI_FMA(x, AMPI_F(factor)(b + v * next, t), s[v]); \
+    u[v] = AMPI_FMA(x, AMPI_F(factor)(b + step + v * next, t), u[v]); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 2u * step + v * next); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 3u * step + v * next);
+        AMPI_X(0)
+        AMPI_X(1)
+        AMPI_X(2)
+        AMPI_X(3)
+#  undef AMPI_X
     }
-    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s0, s1), AMPI_ADD(s2, s3)));
-    for (sum = lane[0], k = 1; k < AMPI_WIDTH; k++)
-        sum += lane[k];
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
+    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s[0], s[1]), AMPI_ADD(s[2], s[3])));
+    AMPI_STORE(lane + AMPI_WIDTH, AMPI_ADD(AMPI_ADD(u[0], u[1]), AMPI_ADD(u[2], u[3])));
+}
+AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    if (t == AMP_F32) AMPI_F(two_rows_of)(AMP_F32, lane, a, b, step, n);
+#  ifdef AMPI_HAS_FMA
+    if (t == AMP_F16) AMPI_F(two_rows_of)(AMP_F16, lane, a, b, step, n);
+    if (t == AMP_BF16) AMPI_F(two_rows_of)(AMP_BF16, lane, a, b, step, n);
+#  endif
+}
+AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
+    float lane[4u * AMPI_WIDTH], left[16u * AMPI_WIDTH];
+    const float *last = (const float *)(const void *)b + whole;
+    size_t ld = step / 4u, r;
+    if (whole) {
+        AMPI_F(two_rows)(lane, a, b, step, t, whole);
+        AMPI_F(two_rows)(lane + 2u * AMPI_WIDTH, a, b + 2u * step, step, t, whole);
+    }
+    if (t != AMP_F32 && rest) {
+        for (r = 0; r < 4; r++) {
+            const char *from = b + r * step + whole * size;
+            if (t == AMP_F16)
+                AMPI_F(widen_f16)(left + r * 4u * AMPI_WIDTH, from, rest);
+            else
+                AMPI_F(widen_bf16)(left + r * 4u * AMPI_WIDTH, from, rest);
+        }
+        last = left;
+        ld = 4u * AMPI_WIDTH;
+    }
+    AMPI_F(done)();
+    memset(to, 0, 4u * sizeof *to);
+    if (whole) ampi_four_chains(to, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
+    if (rest) ampi_four_chains(to, last, ld, rest, a + whole);
 }
 /* The exponents of one vector; what is found on the way goes into the counters. */
 AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {
@@ -13836,9 +14203,10 @@ AMPI_OUTER void AMPI_F(pack4)(float *to, size_t width, const float *rows, size_t
 /* ---- `rows` is a constant wherever these are inlined: what lies beyond it is not compiled, and each p[i] and q[i] is
    a register. A list, no loop: with gcc -O1 they would be memory then ---- */
 #if AMPI_PASS == AMPI_PASS_VECTOR
-#  define AMPI_COLUMNS     (2u * AMPI_WIDTH)
-#  define AMPI_MOST_ROWS   12
-#  define AMPI_EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#  define AMPI_COLUMNS       (2u * AMPI_WIDTH)
+#  define AMPI_MOST_ROWS     12
+#  define AMPI_EIGHT_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#  define AMPI_EACH_ROW(X)   AMPI_EIGHT_ROWS(X) X(8) X(9) X(10) X(11)
 AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS s = AMPI_SET(a);
     *p = AMPI_FMA(s, x, *p);
@@ -13883,7 +14251,63 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
     }
 AMPI_TILES(AMP_X)
 #  undef AMP_X
-#  ifndef AMPI_HAS_FMA
+#  ifdef AMPI_HAS_FMA
+/* At most 8 rows of a strip, or 4 of two (`wide`), from column c on; `full` and `twice` are constants, too. */
+AMPI_INNER void AMPI_F(direct_rows)(
+    uint32_t rows, const ampi_direct *d, size_t r, size_t c, int wide, int full, int twice) {
+    const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
+    AMPI_FLOATS p[8] = {z, z, z, z, z, z, z, z};
+    AMPI_FLOATS q[4] = {z, z, z, z}, x, y = z, s;
+    const size_t row = d->a_row, a_k = d->a_k, b_k = d->b_k, strip = d->b_strip, n = d->cols - c;
+    const float *a = d->a + r * row, *b = d->b + c / AMPI_WIDTH * strip;
+    float *to = d->c + r * d->c_row + c;
+    size_t k;
+    for (k = d->depth; k--; a += a_k, b += b_k) {
+        x = full ? AMPI_LOAD(b) : AMPI_F(load_some)(b, n);
+        if (wide) y = AMPI_LOAD(b + strip);
+#  define AMPI_X(i) \
+    if (rows > i) s = AMPI_SET(a[i * row]); \
+    if (rows > i && twice) p[i] = AMPI_ADD(p[i], AMPI_MUL(s, x)); \
+    if (rows > i && !twice) p[i] = AMPI_FMA(s, x, p[i]); \
+    if (rows > i && wide) q[i % 4] = AMPI_FMA(s, y, q[i % 4]);
+        AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+    }
+#  define AMPI_X(i) \
+    if (rows > i && twice) p[i] = AMPI_ADD(z, p[i]); \
+    if (rows > i && full) AMPI_STORE(to + i * d->c_row, p[i]); \
+    if (rows > i && !full) AMPI_F(store_some)(to + i * d->c_row, n, p[i]); \
+    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i % 4]);
+    AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+}
+AMPI_INNER void AMPI_F(direct_block)(uint32_t rows, const ampi_direct *d, size_t r, int twice) {
+    size_t c = 0;
+    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH) {
+        AMPI_F(direct_rows)(4, d, r, c, 1, 1, 0);
+        if (rows == 8) AMPI_F(direct_rows)(4, d, r + 4, c, 1, 1, 0);
+    }
+    for (; c + AMPI_WIDTH <= d->cols; c += AMPI_WIDTH)
+        AMPI_F(direct_rows)(rows, d, r, c, 0, 1, twice);
+    if (c < d->cols) AMPI_F(direct_rows)(rows, d, r, c, 0, 0, twice);
+}
+AMPI_INNER void AMPI_F(direct_blocks)(const ampi_direct *d, int twice) {
+    size_t r = 0;
+    for (; !twice && r + 8 <= d->rows; r += 8)
+        AMPI_F(direct_block)(8, d, r, twice);
+    for (; !twice && r + 4 <= d->rows; r += 4)
+        AMPI_F(direct_block)(4, d, r, twice);
+    for (; r < d->rows; r++)
+        AMPI_F(direct_block)(1, d, r, twice);
+}
+AMPI_OUTER void AMPI_F(direct)(const ampi_direct *d, int twice) {
+    if (twice)
+        AMPI_F(direct_blocks)(d, 1);
+    else
+        AMPI_F(direct_blocks)(d, 0);
+    AMPI_F(done)();
+}
+#  else
 AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
     size_t i, k;
     for (i = 0; i < rows; i++, c += AMPI_LDC) {
@@ -13905,7 +14329,7 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* the loops that each path has */
 /* clang-format off */
 #  define AMPI_LOOPS(X) \
-    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dot) X(squares) X(sum) X(count) X(largest) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
     X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
 /* clang-format on */
@@ -13920,6 +14344,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMP_X
 #  ifdef AMPI_HAS_FMA
     k->fused = NULL;
+    k->direct = AMPI_F(direct);
 #  else
     k->fused = AMPI_F(fused);
 #  endif
@@ -13964,6 +14389,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMPI_EQUAL
 #  undef AMPI_HAS_FMA
 #  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_SOME
 #  undef AMPI_HAS_MASKS
 #  undef AMPI_HAS_HALVES
 #  undef AMPI_HAS_HALVES_OF_F8

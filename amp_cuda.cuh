@@ -120,7 +120,8 @@ typedef struct CUstream_st *amp_stream;
 #define AMP_CUDA_STREAM_PER_THREAD ((amp_stream)2)
 
 /* Device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; on another stream use it only after an
-   event. */
+   event. From the device's default pool, which gives what is free back to the system at the next synchronisation unless
+   you raise its cudaMemPoolAttrReleaseThreshold. */
 #define AMP_CUDA_POOL  1u
 /* Wait after each launch and check it, so that an error is reported by the call that made it (not while the stream is
    being captured). */
@@ -1747,7 +1748,8 @@ typedef struct ampi_k_updating {
     amp_dtype grad_type, weight_type;
     amp_draw draw;
     const ampi_k_u4 *keys; /* AMPI_KEYS for each amp_stored */
-    int stochastic, moments, pair, drawn, brief;
+    int stochastic, moments, pair, drawn;
+    int brief;     /* Adam: ampi_k_adam_brief may; SGD: this is the parameter's first step */
     int grad_wide; /* gradients are aligned where the other arrays are */
 } ampi_k_updating;
 
@@ -2043,7 +2045,8 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
     if (!ampi_nonzero(coef->momentum)) {
         c.momentum = 0.0f;
         ampi_k_update_each<kind>(step, x, &c);
-    } else if (coef->first) {
+    } else if (brief) {
+        c.first = 1;
         ampi_k_update_each<kind>(step, x, &c);
     } else {
         c.first = 0;
@@ -2053,7 +2056,7 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
 /* One of them, with the count of its update: counting has no registers for all of them at once. */
 template <int kind, int N>
 AMPI_K uint32_t ampi_k_update_counted(
-    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
+    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, int first, ampi_k_tally *tally) {
     ampi_k_working<1> one;
     float step[1];
     uint32_t old = x->w[k];
@@ -2062,7 +2065,7 @@ AMPI_K uint32_t ampi_k_update_counted(
     one.b[0] = x->b[k];
     one.v[0] = x->v[k];
     one.inf = 0;
-    ampi_k_update_rule<kind>(step, &one, coef, 0);
+    ampi_k_update_rule<kind>(step, &one, coef, first);
     x->w[k] = one.w[0];
     x->b[k] = one.b[0];
     x->v[k] = one.v[0];
@@ -2077,7 +2080,8 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) updates |= ampi_k_update_counted<kind>(&x, k, at, coef, tally) << k;
+        if (counted)
+            updates |= ampi_k_update_counted<kind>(&x, k, at, coef, kind == AMP_UPDATE_SGD && p->brief, tally) << k;
     if (!counted) ampi_k_update_rule<kind>(step, &x, coef, p->brief);
     if (p->zero) {
         uint32_t zero[N];
@@ -2181,6 +2185,7 @@ AMPI_K void ampi_k_update_common(ampi_k_update_room *room, const amp_update_job 
         amp_param_entry like;
         like.group = k / 2u;
         like.no_decay = k % 2u;
+        like.before = 0;
         room->coef[k] = amp_coef_of(job, &like);
     }
     ampi_k_update_keys(room->keys, seed);
@@ -2217,6 +2222,7 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
             p.brief = kind == AMP_UPDATE_ADAM && ampi_k_is_brief(own);
+            if (kind == AMP_UPDATE_SGD) p.brief = amp_is_first_step(room->record.steps, &p.e);
             ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
         i += gridDim.x;
@@ -2832,44 +2838,41 @@ AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b
     int busy = row * AMPI_K_DOWN < a.rows && column * AMPI_K_ACROSS < b.rows;
     float sum[AMPI_K_MINE], total[AMPI_K_MINE];
     ampi_k_eight mine_a, mine_b[AMPI_K_EIGHTS];
-    size_t k0 = 0;
     AMP_UNROLL
     for (i = 0; i < AMPI_K_MINE; i++) {
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
-    do {
-        if (k0 == 0) {
-            ampi_k_fetch_first(&mine_a, a, me);
+    for (; batches; batches--) {
+        size_t k0 = 0;
+        ampi_k_fetch_first(&mine_a, a, me);
+        AMP_UNROLL
+        for (i = 0; i < AMPI_K_EIGHTS; i++)
+            ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
+        do {
+            ampi_k_put((float *)room, mine_a, a, negative_zero);
             AMP_UNROLL
             for (i = 0; i < AMPI_K_EIGHTS; i++)
-                ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
-        }
-        ampi_k_put((float *)room, mine_a, a, negative_zero);
-        AMP_UNROLL
-        for (i = 0; i < AMPI_K_EIGHTS; i++)
-            ampi_k_put((float *)bs, mine_b[i], b, zero);
-        __syncthreads();
-        k0 += AMPI_K_SLICE;
-        ampi_k_fetch_next(&mine_a, a, k0);
-        AMP_UNROLL
-        for (i = 0; i < AMPI_K_EIGHTS; i++)
-            ampi_k_fetch_next(&mine_b[i], b, k0);
-        if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
-        if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
+                ampi_k_put((float *)bs, mine_b[i], b, zero);
+            __syncthreads();
+            k0 += AMPI_K_SLICE;
+            ampi_k_fetch_next(&mine_a, a, k0);
             AMP_UNROLL
-            for (i = 0; i < AMPI_K_MINE; i++) {
-                total[i] = amp_add(total[i], sum[i]);
-                sum[i] = 0.0f;
+            for (i = 0; i < AMPI_K_EIGHTS; i++)
+                ampi_k_fetch_next(&mine_b[i], b, k0);
+            if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
+            if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
+                AMP_UNROLL
+                for (i = 0; i < AMPI_K_MINE; i++) {
+                    total[i] = amp_add(total[i], sum[i]);
+                    sum[i] = 0.0f;
+                }
             }
-        }
-        __syncthreads();
-        if (k0 < a.k) continue;
-        k0 = 0; /* the next batch */
-        a.first += p.stride_a;
+            __syncthreads();
+        } while (k0 < a.k);
+        a.first += p.stride_a; /* the next batch */
         b.first += p.stride_b;
-        batches--;
-    } while (batches);
+    }
     AMP_UNROLL
     for (i = 0; i < AMPI_K_DOWN; i++)
         room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],
@@ -4319,8 +4322,11 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
     plan->epilogue = ampi_cu_gelu_epilogue(p);
     return NULL;
 }
-/* As much as possible inside the product. */
-static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static int ampi_cu_has_gelu(const amp_gemm_job *p) {
+    return p->d.dtype != AMP_F32 && p->act == AMP_GELU && !p->bias_per_row;
+}
+/* As much as possible inside the product; `leave`: but for GELU. */
+static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, int leave, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
     int along = bias && !p->bias_per_row; /* the one that cuBLASLt has */
     int fits = along && p->bias.dtype == ampi_cu_bias_type(p);
@@ -4328,15 +4334,18 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
     plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU && !p->bias_per_row) return ampi_cu_fuse_gelu(p, plan);
+    if (ampi_cu_has_gelu(p) && !leave) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
     return plan->after && ampi_cu_f8(p->d.dtype) ? "cuBLASLt has no such epilogue for an FP8 d" : NULL;
 }
 /* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is
-   a backward or the act of an FP8 product, whose bounds allow it. */
-static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *plan) {
+   a backward or an act, whose bounds allow it. GELU of a 16-bit d is this way what it is in cuBLASLt where that has no
+   such product but a kernel of its own: two launches, and two roundings. */
+static const char *ampi_cu_split_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int gelu = ampi_cu_has_gelu(p) && !p->backward;
+    if (gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
@@ -4362,8 +4371,18 @@ static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
     return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
+/* The bias, too, of an FP8 product whose d has 16 bits: the GPUs of sm_89 have few that add one. */
+static const char *ampi_cu_leave_bias(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int left = p->bias.data && !p->bias_per_row && p->d.dtype != AMP_F32 && !ampi_cu_f8(p->d.dtype);
+    if (!left) return "there is nothing to leave";
+    plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    plan->convert = 0;
+    plan->after = 1;
+    return NULL;
+}
+
 /* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each
-   with the epilogue in the product, then after it. */
+   with the epilogue in the product, then after it (of FP8, last, the bias, too). */
 typedef struct ampi_cu_ways {
     const ampi_cuda *c;
     const amp_gemm_job *p;
@@ -4373,12 +4392,14 @@ typedef struct ampi_cu_ways {
 
 static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
     const char *why = ampi_cu_refusal(it->c, it->p);
-    int f16 = ampi_cu_f16_sums(it->p);
+    int f16 = ampi_cu_f16_sums(it->p), f8 = ampi_cu_f8(it->p->a.dtype);
+    uint32_t ways = f16 ? 4u : 2u + (uint32_t)f8;
     if (why) it->next = 4u;
-    while (it->next < (f16 ? 4u : 2u)) {
+    while (it->next < ways) {
         uint32_t way = it->next++;
         plan->compute = f16 && way < 2u ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
-        why = way % 2u ? ampi_cu_split_epilogue(it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, plan);
+        why = way % 2u ? ampi_cu_split_epilogue(it->c, it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, 0, plan);
+        if (f8 && way == 2u) why = ampi_cu_leave_bias(it->p, plan);
         if (!why) return 1;
         if (!it->why) it->why = why;
     }

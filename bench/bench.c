@@ -624,6 +624,28 @@ static void xent_row(size_t rows, size_t classes, int each) { /* each: a target 
         work, sizeof work, "cross-entropy f16 %u x %u%s", (unsigned)rows, (unsigned)classes, each ? ", targets" : "");
     verb_row(work, run_xent, &e, count, count * 4, count * 2, dst, count * 2);
 }
+static void run_vocabulary(const bench_run *r) {
+    if (amp_linear_cross_entropy(r->ctx, (const amp_linear_xent_desc *)r->extra) != AMP_OK) wrong = 1;
+}
+static void vocabulary_row(void) { /* the loss alone, in pieces of 64 rows: its bytes are x and w */
+    static int32_t labels[256];
+    amp_linear_xent_desc d = AMP_ZERO;
+    size_t rows = 256, in = 64, out = 4096, n = (rows + out) * in;
+    make_source(AMP_F16, n);
+    d.linear.rows = rows;
+    d.linear.in = in;
+    d.linear.out = out;
+    d.linear.flags = AMP_GEMM_ORDERED; /* the same bits on all paths */
+    d.linear.x = amp_arr(src, AMP_F16);
+    d.linear.w = amp_arr((char *)src + rows * in * 2, AMP_F16);
+    d.linear.y.dtype = AMP_F32;
+    d.xent.labels = labels;
+    d.xent.row_loss = (float *)(void *)dst;
+    d.chunk = 64;
+    d.scratch = copy;
+    d.scratch_bytes = 64 * out * 4;
+    verb_row("layer and cross-entropy f16 256 x 64 x 4096", run_vocabulary, &d, n, n * 2, n * 2, dst, rows * 4);
+}
 static void backward_row(const char *work, amp_act act, size_t n) { /* of the activation alone */
     amp_linear_desc l = AMP_ZERO;
     make_source(AMP_F16, n);
@@ -634,6 +656,26 @@ static void backward_row(const char *work, amp_act act, size_t n) { /* of the ac
     l.aux = l.y = amp_arr(src, AMP_F16);
     l.dy = amp_arr(dst, AMP_F16);
     verb_row(work, run_backward, &l, n, n * 6, n * 2, dst, n * 2);
+}
+static void run_activation(const bench_run *r) {
+    if (amp_activation(r->ctx, (const amp_activation_desc *)r->extra) != AMP_OK) wrong = 1;
+}
+static void activation_rows(size_t n) {
+    static const char *const names[AMP_ACT_COUNT] = {"", "relu", "gelu", "gelu_erf", "silu", "tanh", "sigmoid"};
+    int act, back;
+    for (act = AMP_GELU_ERF; act < AMP_ACT_COUNT; act++)
+        for (back = 0; back < 2; back++) {
+            amp_activation_desc d = AMP_ZERO;
+            char work[64];
+            make_source(AMP_F16, n);
+            d.act = (amp_act)act;
+            d.count = n;
+            d.x = amp_arr(src, AMP_F16);
+            d.y = amp_arr(back ? src : dst, AMP_F16);
+            if (back) d.dy = d.dx = amp_arr(dst, AMP_F16);
+            snprintf(work, sizeof work, "%s%s f16, apart", names[act], back ? " backward" : "");
+            verb_row(work, run_activation, &d, n, n * (back ? 6 : 4), n * 2, dst, n * 2);
+        }
 }
 static void dropout_row(size_t n) {
     amp_dropout_desc d = AMP_ZERO;
@@ -663,10 +705,12 @@ static void functions(void) {
     xent_row(64, 1000, 0);
     xent_row(64, 1000, 1);
     xent_row(16, 50257, 0);
+    vocabulary_row();
     backward_row("gelu backward f16", AMP_GELU, n);
     backward_row("relu backward f16", AMP_RELU, n);
     make_source(AMP_F32, n);
     verb_row("gelu f32 (inner loop)", run_gelu, NULL, n, n * 8, n * 4, dst, n * 4);
+    activation_rows(n);
     dropout_row(n);
     sums_row();
 }

@@ -13,6 +13,17 @@ $(BENCH_OUT)/train: BENCH_DEFINES := -DAMP_LINKED
 $(BENCH_OUT)/train: $(BUILD)/tests/impl.o
 endif
 
+# make bench-peers OPENBLAS=/path/libopenblas.so [PEER_ROWS=" 1 x "]: products, rows and casts beside OpenBLAS and loops
+$(BENCH_OUT)/loops_%.o: bench/loops.c bench/loops.h
+	@mkdir -p $(BENCH_OUT)
+	$(CC) -O3 -ffast-math -march=$* '-DLOOP(name)=$*_##name' -c $< -o $@
+$(BENCH_OUT)/peers_cpu: bench/peers_cpu.c bench/common.h bench/loops.h amp.h $(BENCH_OUT)/loops_native.o $(BENCH_OUT)/loops_haswell.o
+	$(CC) -std=c99 -Wall -Wextra $(BENCH_CFLAGS) $< $(filter %.o,$^) -o $@ -lm -pthread -ldl
+.PHONY: bench-peers
+bench-peers: $(BENCH_OUT)/peers_cpu
+	@$(BENCH_HEADER) | tee $(BENCH_OUT)/peers.txt
+	@for p in avx512 avx2; do OPENBLAS="$(OPENBLAS)" $(BENCH_OUT)/peers_cpu $$p $(PEER_ROWS) || exit 1; done | tee -a $(BENCH_OUT)/peers.txt
+
 .PHONY: bench bench-gemm bench-step bench-exhaustive bench-train bench-gpu
 bench: $(BENCH_OUT)/bench
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/bench.txt

@@ -254,7 +254,7 @@ static int check_chunks(amp_ctx *ctx) { /* one forward: the same loss from a thi
         bytes[i] = ledger_bytes(ctx, "logits");
         gpt_destroy(&g);
     }
-    return claim(fabs(loss[1] / loss[0] - 1) < 1e-6 && bytes[1] * 3 == bytes[0],
+    return claim(fabs(loss[1] / loss[0] - 1) < 1e-6 && bytes[1] < bytes[0] / 3 + 256,
         "in 3 chunks: loss %.7f instead of %.7f, %lu bytes of logits instead of %lu", loss[1], loss[0],
         (unsigned long)bytes[1], (unsigned long)bytes[0]);
 }

@@ -50,22 +50,48 @@ static void connect_block(gpt *g, block *b, size_t first, amp_array x) {
     b->down.before = &b->up; /* down's backward goes through GELU in the product that makes dh */
     b->up.after = &b->down;
 }
+/* Rows whose logits are made at a time. chunks 0: as amp does it, rows for 64 MB of them in FP32, but 256 at least. */
+PROGRAM_FN size_t rows_at_once(const gpt_shape *s, size_t chunks) {
+    size_t rows = s->batch * s->context, fit = ((size_t)64 << 20) / 4 / s->vocab / 256 * 256;
+    if (chunks) return rows / chunks;
+    if (fit < 256) fit = 256;
+    return rows < fit ? rows : fit;
+}
+/* Head and loss as one verb, which never has all the logits. With `train` the gradients are made at once: of the head's
+   weights, and of x in g->dn. */
+static amp_linear_xent_desc head_with_loss(gpt *g, int train) {
+    const amp_array none = AMP_ZERO;
+    amp_linear_xent_desc d = AMP_ZERO;
+    d.linear = g->head;
+    d.linear.rows = g->rows;
+    d.linear.x = g->last.y;
+    d.linear.dx = train ? g->dn : none;
+    d.linear.dw = train ? g->head.dw : none;
+    d.linear.y.data = d.linear.dy.data = NULL;
+    d.xent = g->loss;
+    d.xent.labels = g->labels;
+    d.chunk = g->head.rows;
+    d.scratch = g->head.y.data;
+    d.scratch_bytes = g->head_bytes;
+    return d;
+}
 static void connect_head(gpt *g) {
-    size_t rows = g->rows / g->chunks, n = rows * g->s.vocab, index = WTE;
+    size_t index = WTE;
     amp_linear_desc *l = &g->head;
+    amp_linear_xent_desc d;
     if (!g->tied) index = BLOCKS + g->s.layers * PER_BLOCK + 2;
-    l->rows = rows;
+    l->rows = rows_at_once(&g->s, g->chunks);
     l->in = g->s.width;
     l->out = g->s.vocab;
     l->w = weight(g, index);
     l->dw = grad(g, index);
-    l->y = l->dy = amp_arrn(get(g, n * amp_dtype_size(g->t), "logits"), g->t, n); /* gradients take their place */
-    g->loss.sum = 1;
-    g->loss.classes = g->s.vocab;
+    l->y = l->dy = amp_arr(NULL, g->t);
     g->loss.scaler = g->scaler;
-    g->loss.logits = l->y;
     g->loss.row_loss = (float *)get(g, g->rows * sizeof(float), "batch");
-    g->losses = (float *)get(g, MAX_CHUNKS * sizeof(float), "batch");
+    g->loss.loss = g->mean_loss = (float *)get(g, sizeof(float), "batch");
+    d = head_with_loss(g, 1);
+    must(g->ctx, amp_linear_cross_entropy_bytes(g->ctx, &g->head_bytes, &d));
+    l->y.data = l->dy.data = get(g, g->head_bytes, "logits"); /* gradients take the logits' place */
 }
 static void connect_batch(gpt *g) {
     size_t n = 3 * g->rows + g->s.vocab + 1, i;
@@ -135,8 +161,8 @@ static void gpt_connect(gpt *g, amp_scaler *scaler, size_t chunks) {
     for (i = 0; i < s->layers; i++)
         connect_block(g, &g->b[i], BLOCKS + i * PER_BLOCK, i ? g->b[i - 1].down.y : g->x);
     connect_norm(g, &g->last, BLOCKS + s->layers * PER_BLOCK, g->b[s->layers - 1].down.y);
-    connect_head(g);
     connect_batch(g);
+    connect_head(g);
 }
 PROGRAM_FN void gpt_create(
     gpt *g, amp_ctx *ctx, const gpt_shape *s, const gpt_mode *m, int tied, size_t chunks, uint64_t seed) {
@@ -363,29 +389,16 @@ static void gather_sum(gpt *g, size_t index, const int32_t *order, const int32_t
 
 enum { SEEN_LOGITS, SEEN_LAST, SEEN_BLOCKS, SEEN_PER_BLOCK = 5, SEEN_PARAMS = 7, SEEN = 2 + 5 * MAX_LAYERS + 7 };
 
-/* Head and loss, chunk after chunk of the rows, so that the logits of one chunk are all that is ever stored. With
-   `train` the gradients are made at once: of the logits in their place, of the head's weights, and of x in g->dn. */
 static void head_and_loss(gpt *g, int train) {
-    size_t rows = g->head.rows, at, i = 0;
-    for (at = 0; at < g->rows; at += rows, i++) {
-        amp_linear_desc l = g->head;
-        amp_xent_desc x = g->loss;
-        l.rows = x.rows = rows < g->rows - at ? rows : g->rows - at;
-        l.x = from(g->last.y, at * g->s.width);
-        l.dx = from(g->dn, at * g->s.width);
-        l.accumulate = at > 0;
-        linear(g, &l);
-        x.labels = g->labels + at;
-        x.row_loss += at;
-        x.loss = g->losses + i;
-        x.factor = amp_opt((float)(1.0 / (double)g->rows));
-        if (train) x.dlogits = x.logits;
-        must(g->ctx, amp_softmax_cross_entropy(g->ctx, &x));
-        count(g, 0, (train ? 2.0 : 1.0) * (double)(l.rows * l.out));
-        if (!train) continue;
-        look(g, SEEN_LOGITS, l.dy, l.rows * l.out);
-        linear_back(g, &l);
-    }
+    const amp_linear_xent_desc d = head_with_loss(g, train);
+    double r = (double)g->rows, in = (double)g->head.in, out = (double)g->head.out;
+    size_t last = g->rows % g->head.rows ? g->rows % g->head.rows : g->head.rows; /* rows of the last chunk */
+    if (last > g->rows) last = g->rows;
+    count(g, 2 * r * in * out, r * in + in * out + r * out);
+    count(g, 0, (train ? 2.0 : 1.0) * r * out);
+    if (train) count(g, 4 * r * in * out, 2 * (r * in + in * out + r * out));
+    must(g->ctx, amp_linear_cross_entropy(g->ctx, &d));
+    if (train) look(g, SEEN_LOGITS, g->head.dy, last * g->head.out);
 }
 static void gpt_forward(gpt *g, int train) { /* with the loss; train: and the gradients of the head */
     embed_job j = AMP_ZERO;
@@ -436,13 +449,9 @@ static void gpt_backward(gpt *g) { /* g->dx is the gradient of the sum that goes
     gather_sum(g, WPE, g->place_order, g->place_first, g->s.context, 0);
 }
 static double gpt_loss(gpt *g) { /* of the last forward, the mean over its rows */
-    float losses[MAX_CHUNKS];
-    size_t n = (g->rows + g->head.rows - 1) / g->head.rows, i;
-    double sum = 0;
-    must(g->ctx, amp_copy(g->ctx, losses, g->losses, n * sizeof *losses));
-    for (i = 0; i < n; i++)
-        sum += (double)losses[i];
-    return sum / (double)g->rows;
+    float loss;
+    must(g->ctx, amp_copy(g->ctx, &loss, g->mean_loss, sizeof loss));
+    return (double)loss;
 }
 
 #endif

@@ -55,12 +55,13 @@ typedef struct gpt {
     amp_fp8 *fp8;                             /* NULL, or the scales of x, w and dy of each layer of the blocks */
     block b[MAX_LAYERS];
     layer_norm last;
-    amp_linear_desc head; /* of one chunk of rows */
+    amp_linear_desc head; /* of one chunk of rows: y is where their logits are */
+    size_t head_bytes;    /* of that memory */
     amp_xent_desc loss;
     amp_array x;                             /* what the first block reads */
     amp_array dx, dn, dh, joined, apart, dp; /* gradients and scratch, shared by the blocks */
     int32_t *tokens, *labels, *order, *first, *place_order, *place_first;
-    float *part, *losses;
+    float *part, *mean_loss;
     int32_t *host; /* staging: tokens, labels, order, first */
     void *memory[16 * MAX_LAYERS + 64];
     int n_memory;

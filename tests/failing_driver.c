@@ -1,6 +1,6 @@
 /* failing_driver.c - for tests/failing_driver.sh. With -DDRIVER a libcuda.so.1 that cannot be started, in the way that
-   DRIVER_FAILS names: a CUresult of cuInit, "empty" (no device in the list), "old" (made for CUDA 12.2), or "other" (none
-   of NVIDIA's). Without: a program that makes a context, twice, and prints what comes of it. */
+   DRIVER_FAILS names: a CUresult of cuInit, "empty" (no device in the list), "old" (made for CUDA 12.2), or "other"
+   (none of NVIDIA's). Without: a program that makes a context, twice, and prints what comes of it. */
 #ifndef DRIVER
 #  include "../amp.h"
 #  include "../amp_cuda.cuh"

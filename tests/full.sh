@@ -31,6 +31,9 @@ cuda_table() {
         case $variant in
         plain)
             echo "suite-plain-grids|$host/plain/suite|env HCU_PROTECT=0 tests/hostcuda_suite.sh $host/plain/suite lazy forward --full"
+            for arch in 75 80 89 90; do
+                echo "suite-plain-names-$arch|$host/plain/suite|env HCU_EPILOGUES=names HCU_ARCH=$arch tests/hostcuda_suite.sh $host/plain/suite"
+            done
             suites plain 1 lazy forward
             suites plain 1 eager reverse
             suites plain 1 random shuffle ;;

@@ -55,7 +55,8 @@ for prefix in "/opt/a b&c|d'e\\f\"g#h;i" 'build/in stalled' "/opt/a\$\$b"; do
     rm -rf "$work/odd"
     mk install DESTDIR="$work/odd/" PREFIX="$prefix" || continue
     plain=$(printf '%s' "$prefix" | sed 's/\$\$/$/') # as make writes a dollar
-    if [ -r "$work/odd/$plain/include/amp.h" ] && [ -r "$work/odd/$plain/share/pkgconfig/amp.pc" ]; then ok; else bad "install: nothing in $plain"; fi
+    if [ -r "$work/odd/$plain/include/amp.h" ] && [ -r "$work/odd/$plain/share/pkgconfig/amp.pc" ]; then ok
+    else bad "install: nothing in $plain"; continue; fi
     case $plain in /*) ;; *) plain=$PWD/$plain ;; esac
     case $plain in *\$*) continue ;; esac # pkg-config does not quote a dollar
     if command -v pkg-config >/dev/null 2>&1; then

@@ -40,8 +40,8 @@
         g.alpha = amp_opt(alpha); \
         g.bias = in; g.bias_per_row = 1) \
     X(baddbmm_column, "baddbmm(in, x, y), in [m,1]: channels first", 1, "mk", "bkn", 1, "m1", 0, "bmn", 1, \
-        g.stride_a = AMP_BROADCAST; g.batch = b; \
-        g.bias = in; g.bias_per_row = 1) \
+        g.stride_a = AMP_BROADCAST; \
+        g.batch = b; g.bias = in; g.bias_per_row = 1) \
     X(addmm_relu, "_addmm_activation(in, x, y, alpha=alpha)", alpha, "mk", "kn", 1, "n", 1, "mn", 1, \
         g.alpha = amp_opt(alpha); \
         g.bias = in; g.act = AMP_RELU) \
@@ -69,9 +69,8 @@
     X(baddbmm_2d, "baddbmm(in, x, y, beta=beta, alpha=alpha), in 2-D", alpha, "bmk", "bkn", beta, "mn", 0, "bmn", 1, \
         g.batch = b; \
         g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in; g.stride_c = AMP_BROADCAST) \
-    X(addbmm, "addbmm(in, x, y, beta=beta, alpha=alpha)", alpha, "bmk", "bkn", beta, "mn", 0, "mn", 1, \
-        g.batch = b; g.sum_batches = 1; \
-        g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
+    X(addbmm, "addbmm(in, x, y, beta=beta, alpha=alpha)", alpha, "bmk", "bkn", beta, "mn", 0, "mn", 1, g.batch = b; \
+        g.sum_batches = 1; g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \
     X(addbmm_xt, "addbmm(in, x.transpose(1, 2), y, beta=beta, alpha=alpha)", alpha, "bkm", "bkn", beta, "mn", 0, "mn", \
         1, g.k = b * k; \
         g.trans_a = 1; g.alpha = amp_opt(alpha); g.beta = amp_opt(beta); g.c = in) \

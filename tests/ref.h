@@ -263,6 +263,17 @@ static inline float ref_sqrt(float a) {
     return r;
 }
 
+/* Does the context multiply FP8 without AMP_GEMM_EMULATE? GPUs before sm_89 do not. */
+static inline int ref_has_f8(amp_ctx *ctx) {
+    char text[400];
+    amp_gemm_desc g = AMP_ZERO;
+    g.m = g.n = g.k = 16;
+    g.trans_b = 1;
+    g.a = amp_arr((void *)(uintptr_t)4096, AMP_F8E4M3); /* looked at by nobody */
+    g.b = amp_arr((void *)(uintptr_t)8192, AMP_F8E4M3);
+    g.d = amp_arr((void *)(uintptr_t)16384, AMP_F16);
+    return amp_gemm_explain(ctx, text, sizeof text, &g) == AMP_OK;
+}
 /* The unit of the products' bound: Tensor Cores cut off instead of rounding. */
 static inline double ref_eps(const t_run *t) { return ldexp(1.0, t->place->kind == T_KIND_CUDA ? -23 : -24); }
 /* a * b + c, rounded once: the C library's. Where that rounds twice (mingw, zig) the sum is first rounded to odd. */

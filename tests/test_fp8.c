@@ -295,6 +295,7 @@ static layer layer_new(t_run *t, amp_dtype type, amp_act act, const amp_fp8_desc
     l->in = IN;
     l->out = OUT;
     l->act = act;
+    l->flags = ref_has_f8(t->ctx) ? 0 : AMP_GEMM_EMULATE;
     l->x = filled(t, type, ROWS * IN, 1.0f);
     l->w = filled(t, AMP_F32, OUT * IN, 0.1f);
     l->bias = filled(t, AMP_F32, OUT, 0.1f);
@@ -336,6 +337,7 @@ static void forward_by_hand(t_run *t, const layer *a) {
     g.k = IN;
     g.trans_b = 1;
     g.act = l->act;
+    g.flags = l->flags;
     g.a = x8;
     g.b = w8;
     g.scale_a = amp_fp8_inverse_ptr(a->by_hand, 2);
@@ -360,6 +362,7 @@ static void backward_by_hand(t_run *t, const layer *a) {
     g.n = IN;
     g.k = ROWS;
     g.trans_b = 1;
+    g.flags = l->flags;
     g.a = dy8_t;
     g.b = x8_t;
     g.scale_a = amp_fp8_inverse_ptr(a->by_hand, 4);
@@ -701,7 +704,8 @@ static void refused_layers(t_run *t) {
     l = a.l;
     if (t->place->kind == T_KIND_CUDA) { /* what the hardware does not multiply */
         l.in = 40;
-        CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_UNSUPPORTED, "16");
+        l.flags = 0;
+        CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_UNSUPPORTED, ref_has_f8(t->ctx) ? "16" : "sm_89");
         l.flags = AMP_GEMM_EMULATE;
         CHECK_OK(amp_linear_forward(t->ctx, &l));
         CHECK_OK(amp_linear_forward(t->ctx, &a.l));

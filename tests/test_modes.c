@@ -593,6 +593,7 @@ static void v_loss(visit *v) {
     int32_t labels[7] = {0, 300, -1, 5, 7, 100, 200};
     amp_scaler *s = NULL;
     amp_xent_desc e = AMP_ZERO;
+    amp_linear_xent_desc d = AMP_ZERO;
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
     for (i = 0; i < rows * classes; i++)
         z[i] = i % 3 ? awkward(t) : t_real(t) * 40.0f;
@@ -609,6 +610,22 @@ static void v_loss(visit *v) {
     VERB(amp_softmax_cross_entropy(t->ctx, &e));
     keep(v, e.dlogits);
     t_blob_dev(t, &v->out, e.loss, 4);
+    t_blob_dev(t, &v->out, e.row_loss, 4 * rows);
+    d.linear.rows = rows;
+    d.linear.in = 4;
+    d.linear.out = classes;
+    d.linear.x = amp_arr(e.logits.data, AMP_F32);
+    d.linear.w = e.logits;
+    d.linear.dw = output(t, AMP_F16, classes * 4);
+    d.xent.labels = e.labels;
+    d.xent.loss = e.loss;
+    d.xent.row_loss = e.row_loss;
+    d.xent.scaler = s;
+    d.chunk = 3;
+    VERB(amp_linear_cross_entropy_bytes(t->ctx, &d.scratch_bytes, &d));
+    d.scratch = t_alloc(t, d.scratch_bytes);
+    VERB(amp_linear_cross_entropy(t->ctx, &d));
+    keep(v, d.linear.dw);
     t_blob_dev(t, &v->out, e.row_loss, 4 * rows);
     amp_scaler_destroy(s);
 }

@@ -51,7 +51,7 @@ static const path paths[] = {
     {AMP_F16, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|sums in F16"},
     {AMP_F16, AMP_F32, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_F16_SUM, "cuBLASLt|!F16 sums"},
     {AMP_F16, AMP_BF16, AMP_ACT_NONE, '-', '-', '-', 0, "plain kernel|dtypes"},
-    {AMP_F8E4M3, AMP_BF16, AMP_ACT_NONE, 's', '-', '-', 0, "cuBLASLt|with the bias|!rounded"},
+    {AMP_F8E4M3, AMP_F16, AMP_ACT_NONE, 's', '-', '-', 0, "cuBLASLt|with the bias|!rounded"},
     {AMP_F8E4M3, AMP_F8E4M3, AMP_ACT_NONE, '-', '-', '-', 0, "cuBLASLt"},
     {AMP_F8E4M3, AMP_F16, AMP_RELU, '-', '-', '-', 0, "cuBLASLt|then the epilogue"},
     {AMP_F8E5M2, AMP_F16, AMP_ACT_NONE, '-', '-', '-', AMP_GEMM_EMULATE, "plain kernel|both f8e5m2"},
@@ -92,10 +92,11 @@ static void explained(t_run *t) {
         t_get(t, before, g.d.data, m * n * amp_dtype_size(p->d));
         t_note(t, "%s -> %s, act %d, bias %c, aux %c, dbias %c, flags %u", amp_dtype_name(p->ab), amp_dtype_name(p->d),
             (int)p->act, p->bias, p->aux, p->dbias, (unsigned)p->flags);
+        if (amp_dtype_size(p->ab) == 1u && !p->flags && !ref_has_f8(t->ctx)) continue;
         if (!CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g))) continue;
         CHECK(strstr(text, "amp_gemm: [32,64] x [64,48]") != NULL);
 #ifdef AMP_HOSTCUDA /* an sm_90 whose refusals are known; a GPU may know more or less */
-        if (t->place->kind == T_KIND_CUDA)
+        if (t->place->kind == T_KIND_CUDA && !getenv("HCU_ARCH"))
             t_check(t, has_words(text, p->words), __FILE__, __LINE__, "\"%s\" should say %s", text, p->words);
 #endif
         if (t->place->kind == T_KIND_CPU) {

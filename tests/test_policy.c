@@ -1781,11 +1781,145 @@ static void scope_widest_product(t_run *t) {
     CHECK_BITS(d, b, 4, 4);
 }
 
-const t_test t_suite_policy[] = {{"policy_lists", policy_lists, T_HOST}, {"policy_names", policy_names, T_HOST},
-    {"policy_levels", policy_levels, T_ALL}, {"policy_property_names", policy_property_names, T_CPU},
-    {"policy_overrides", policy_overrides, T_CPU}, {"policy_edits", policy_edits, T_HOST},
-    {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL}, {"scope_errors", scope_errors, T_ALL},
-    {"scope_widest_product", scope_widest_product, T_ALL}, {"scope_verbs", scope_verbs, T_ALL},
-    {"scope_digits", scope_digits, T_ALL}, {"scope_digits_deep", scope_digits_deep, T_ALL},
-    {"scope_capture", scope_capture, T_HOST}, {"scope_fits_itself", scope_fits_itself, T_ALL},
-    {"scope_keeps_copies", scope_keeps_copies, T_ALL}, {NULL, NULL, 0}};
+/* A verb writes one number in the middle of a cached weight: the next product reads it. `to` and `three` are one float,
+   in context memory; spare has room for the outputs that are not looked at. */
+typedef struct written { void *to, *three, *spare; } written;
+static amp_status write_by_layer(t_run *t, const written *w, int how) {
+    const amp_array to = amp_arr(w->to, AMP_F32), three = amp_arr(w->three, AMP_F32);
+    const amp_array spare = amp_arr(w->spare, AMP_F32);
+    amp_gemm_desc g = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
+    amp_xent_desc x = AMP_ZERO;
+    const int32_t label = 0;
+    g.m = g.n = g.k = 1;
+    g.a = g.b = three;
+    g.d = how == 0 ? to : spare;
+    if (how == 1) {
+        g.act = AMP_GELU;
+        g.aux = to;
+    }
+    if (how == 2) g.dbias = to;
+    if (how < 3) return amp_gemm(t->ctx, &g);
+    l.rows = l.in = l.out = 1;
+    l.x = l.w = three;
+    l.dy = how == 3 ? to : three;
+    l.y = spare; /* 0: ReLU's backward writes 0 */
+    if (how == 3) l.act = AMP_RELU;
+    if (how == 4) l.dw = to;
+    if (how == 5) l.dbias = to;
+    if (how == 6) l.dx = to;
+    l.accumulate = 1;
+    if (how < 7) return amp_linear_backward(t->ctx, &l);
+    x.rows = x.classes = 1; /* one class: loss and gradient are 0 */
+    x.logits = three;
+    x.labels = (const int32_t *)t_put(t, &label, 4);
+    x.row_loss = (float *)(how == 8 ? w->to : w->spare);
+    if (how == 7) x.dlogits = to;
+    if (how == 9) x.loss = (float *)w->to;
+    return amp_softmax_cross_entropy(t->ctx, &x);
+}
+static amp_status write_grads(t_run *t, const written *w, int clip) {
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc d = AMP_ZERO;
+    amp_params *p = NULL;
+    amp_status st;
+    pd.model = AMP_F32;
+    d.count = 1;
+    d.grad = amp_arr(w->to, AMP_F32);
+    CHECK_OK(amp_params_create(&p, t->ctx, &pd));
+    CHECK_OK(amp_params_add(p, &d));
+    CHECK_OK(amp_params_commit(p));
+    st = clip ? amp_clip(p, NULL, 0, 0.5f) : amp_params_zero_grad(p);
+    amp_params_destroy(p);
+    return st;
+}
+static amp_status write_one(t_run *t, const written *w, int how) {
+    const amp_array to = amp_arrn(w->to, AMP_F32, 1), three = amp_arrn(w->three, AMP_F32, 1);
+    amp_dropout_desc dropout = AMP_ZERO;
+    amp_activation_desc act = AMP_ZERO;
+    amp_scaler *s = NULL;
+    amp_status st;
+    if (how >= 9) return write_by_layer(t, w, how - 9);
+    if (how >= 7) return write_grads(t, w, how - 7);
+    if (how == 0) return amp_zero(t->ctx, w->to, 4);
+    if (how == 1) return amp_copy(t->ctx, w->to, w->three, 4);
+    if (how == 2) return amp_copy_async(t->ctx, w->to, w->three, 4);
+    if (how == 3) return amp_cast(t->ctx, to, three, 1, NULL);
+    dropout.count = act.count = 1;
+    dropout.x = act.x = three;
+    dropout.y = act.y = to;
+    act.act = AMP_GELU;
+    if (how == 4) return amp_dropout(t->ctx, &dropout);
+    if (how == 5) return amp_activation(t->ctx, &act);
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    st = amp_unscale(s, &to, NULL, &three, 1);
+    amp_scaler_destroy(s);
+    return st;
+}
+static float product_with(t_run *t, amp_array w, uint32_t flags) { /* 1 x 4 times 4 x 1 */
+    const float x[4] = {1, 2, 4, 8};
+    float y = 0;
+    amp_gemm_desc d = AMP_ZERO;
+    d.m = d.n = 1;
+    d.k = 4;
+    d.a = amp_arr(t_put(t, x, 16), AMP_F32);
+    d.b = w;
+    d.b.flags = flags;
+    d.d = amp_arr(t_alloc(t, 4), AMP_F32);
+    CHECK_OK(amp_gemm(t->ctx, &d));
+    t_get(t, &y, d.d.data, 4);
+    return y;
+}
+static void written_in_a_scope(t_run *t) {
+    const float ones[4] = {1, 1, 1, 1}, three = 3, zero = 0;
+    int how;
+    for (how = 0; how < 19; how++) {
+        amp_array w = amp_arrn(t_put(t, ones, 16), AMP_F32, 4);
+        written x;
+        float before, after, plain;
+        uint64_t casts;
+        t_note(t, "way %d", how);
+        x.to = (float *)w.data + 1;
+        x.three = t_put(t, &three, 4);
+        x.spare = t_put(t, &zero, 4);
+        CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+        before = product_with(t, w, AMP_CACHE);
+        casts = amp_autocast_get(t->ctx).hits;
+        CHECK_F32(product_with(t, w, AMP_CACHE), before);
+        CHECK_EQ(amp_autocast_get(t->ctx).hits, casts + 1); /* what was written to other memory dropped nothing */
+        CHECK_OK(write_one(t, &x, how));
+        after = product_with(t, w, AMP_CACHE);
+        plain = product_with(t, w, 0);
+        CHECK(after == plain && after != before);
+        CHECK_OK(amp_autocast_end(t->ctx));
+        t_clear(t);
+    }
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
+static void freed_in_a_scope(t_run *t) { /* memory that comes back at the same address is not the same weight */
+    const float values[2][4] = {{1, 1, 1, 1}, {3, 3, 3, 3}};
+    void *p = NULL;
+    int i;
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    for (i = 0; i < 2; i++) {
+        amp_array w;
+        CHECK_OK(amp_alloc(t->ctx, &p, 16, NULL));
+        w = amp_arrn(p, AMP_F32, 4);
+        memcpy(p, values[i], 16); /* as a program's own code writes it */
+        CHECK_F32(product_with(t, w, AMP_CACHE), i ? 45.0f : 15.0f);
+        CHECK_OK(amp_free(t->ctx, p));
+    }
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
+
+const t_test t_suite_policy[] = {{"autocast.written_in_a_scope", written_in_a_scope, T_ALL},
+    {"autocast.freed_in_a_scope", freed_in_a_scope, T_CPU}, {"policy_lists", policy_lists, T_HOST},
+    {"policy_names", policy_names, T_HOST}, {"policy_levels", policy_levels, T_ALL},
+    {"policy_property_names", policy_property_names, T_CPU}, {"policy_overrides", policy_overrides, T_CPU},
+    {"policy_edits", policy_edits, T_HOST}, {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL},
+    {"scope_errors", scope_errors, T_ALL}, {"scope_widest_product", scope_widest_product, T_ALL},
+    {"scope_verbs", scope_verbs, T_ALL}, {"scope_digits", scope_digits, T_ALL},
+    {"scope_digits_deep", scope_digits_deep, T_ALL}, {"scope_capture", scope_capture, T_HOST},
+    {"scope_fits_itself", scope_fits_itself, T_ALL}, {"scope_keeps_copies", scope_keeps_copies, T_ALL},
+    {NULL, NULL, 0}};

@@ -973,6 +973,109 @@ static void sealed_but_wrong(t_run *t) {
     golden_free(&g);
 }
 
+/* What load takes is what create and steps can make, though the checksum is right: one number of a scaler's section. */
+static void sealed_rules(t_run *t) {
+    static const struct {
+        size_t at; /* in the section */
+        uint64_t bits;
+        const char *words; /* NULL: it loads */
+    } rows[] = {
+        {4, 0xc0000000, "growth_factor > 1 -2"},
+        {4, 0x3f800000, "growth_factor > 1"},
+        {4, 0x7fc00000, "growth_factor"},
+        {4, 0x3f800001, NULL},
+        {8, 0x7fc00000, "backoff_factor (0, 1)"},
+        {8, 0x7f800000, "backoff_factor"},
+        {8, 0x40400000, "backoff_factor 3"},
+        {8, 0xbf000000, "backoff_factor -0.5"},
+        {8, 0x3f7fffff, NULL},
+        {12, 0x7fc00000, "min_scale"},
+        {12, 0x7149f2ca, "min_scale above the scale"},
+        {12, 0, "min_scale"},
+        {12, 0x47800000, NULL}, /* the scale */
+        {16, 0xbf800000, "max_scale -1"},
+        {16, 0x477fffff, "max_scale below the scale"},
+        {16, 0x47800000, NULL},
+        {20, 0xfffffffe, "growth_interval"},
+        {20, 0xffffffff, NULL}, /* AMP_NONE */
+        {24, 0x80000000, "counts"},
+        {28, 0x80000000, "hysteresis"},
+        {32, 2, "counts"},
+        {32, 0, NULL},
+        {36, 3, "mode 3"},
+        {36, AMP_SCALER_STATIC, NULL},
+        {48, 7, "counts"},
+    };
+    const char *path = t_file("rules.state");
+    size_t i;
+    golden g;
+    hand h;
+    golden_new(t, t->ctx, &g);
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        t_note(t, "row %d", (int)i);
+        golden_bytes(&h);
+        put_at(&h, h.scaler + 16 + rows[i].at, rows[i].bits, 4);
+        seal_and_spit(&h, path);
+        if (rows[i].words)
+            wrong(t, &g, path, rows[i].words);
+        else
+            CHECK_OK(amp_state_load(t->ctx, path, &g.st));
+    }
+    golden_free(&g);
+}
+/* The same of an amp_fp8 with 2 tensors, histories of 4: a state has scale, inverse, amax, window, place. */
+static void sealed_fp8(t_run *t) {
+    static const struct {
+        size_t at; /* in the words of the section */
+        uint64_t bits;
+        const char *words;
+    } rows[] = {
+        {0, 0x7fc00000, "FP8 scale"},
+        {0, 0xbf800000, "FP8 scale"},
+        {32, 0, "FP8 scale"},
+        {36, 0x7f800000, "FP8 scale"},
+        {0, 0x40000000, NULL},
+        {8, 0x7fc00000, "FP8 tensor"},
+        {8, 0x7f800000, NULL}, /* an Inf was cast */
+        {44, 0x80000000, "FP8 tensor"},
+        {16, 4, "FP8 tensor"},
+        {48, 0xffffffff, "FP8 tensor"},
+        {16, 3, NULL},
+        {20, 1, "FP8 tensor"},
+        {24, 1, "FP8 tensor"},
+        {64, 0x7fc00000, "FP8 history"},
+        {92, 0xbf800000, "FP8 history"},
+        {92, 0x3f800000, NULL},
+    };
+    const char *path = t_file("fp8.state");
+    amp_state_desc st = AMP_ZERO;
+    amp_fp8_desc d = AMP_ZERO;
+    amp_fp8 *f = NULL;
+    unsigned char *b;
+    size_t i, k, n = 0;
+    d.tensors = 2;
+    d.history = 4;
+    CHECK_OK(amp_fp8_create(&f, t->ctx, &d));
+    st.fp8 = &f;
+    st.n_fp8 = 1;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        t_note(t, "row %d", (int)i);
+        CHECK_OK(amp_state_save(t->ctx, path, &st));
+        b = slurp(t, path, &n);
+        CHECK(memcmp(b + 16, "FP8 ", 4) == 0 && n == 40 + 96 + 8);
+        for (k = 0; k < 4; k++)
+            b[40 + rows[i].at + k] = (unsigned char)(rows[i].bits >> 8 * k);
+        for (k = 0; k < 8; k++)
+            b[n - 8 + k] = (unsigned char)(seal(b, n - 8) >> 8 * k);
+        spit(path, b, n);
+        if (rows[i].words)
+            CHECK_STATUS(amp_state_load(t->ctx, path, &st), AMP_ERR_FORMAT, rows[i].words);
+        else
+            CHECK_OK(amp_state_load(t->ctx, path, &st));
+    }
+    amp_fp8_destroy(f);
+}
+
 /* A file whose bytes the system refuses to give: its reason, and no word about the format. */
 static void unreadable(t_run *t) {
     static const char memory[] = "/proc/self/mem"; /* nothing lies at address 0 */
@@ -1064,5 +1167,6 @@ const t_test t_suite_state[] = {{"state.round_trip", round_trip, T_ALL},
     {"state.file_errors", file_errors, T_ALL}, {"state.in_the_middle", in_the_middle, T_ALL},
     {"state.a_load_begins_anew", a_load_begins_anew, T_ALL}, {"state.xxh64", xxh64, T_HOST},
     {"state.golden_file", golden_file, T_ALL}, {"state.sealed_but_wrong", sealed_but_wrong, T_ALL},
+    {"state.sealed_rules", sealed_rules, T_ALL}, {"state.sealed_fp8", sealed_fp8, T_ALL},
     {"state.unreadable", unreadable, T_ALL}, {"state.even_flips", even_flips, T_ALL},
     {"state.exchanged_sections", exchanged_sections, T_ALL}, {NULL, NULL, 0}};

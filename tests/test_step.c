@@ -1437,6 +1437,68 @@ static void long_run_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void long_run_same_everywhere(t_run *t) { t_same_everywhere(t, long_run_scenario, NULL); }
 
+/* SGD's first update is a parameter's own: one whose first gradient comes late gets PyTorch's, without dampening; it
+   stays so in a state file; and amp_params_set_steps says that all have had theirs. */
+static amp_params *late_set(t_run *t) {
+    static const float ones[4] = {1, 1, 1, 1};
+    amp_params *p = NULL;
+    amp_params_desc d = AMP_ZERO;
+    amp_param_desc a = AMP_ZERO;
+    d.moments = 1;
+    d.model = d.grad = AMP_F32;
+    a.count = 4;
+    a.init = ones;
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    CHECK_OK(amp_params_add(p, &a));
+    CHECK_OK(amp_params_add(p, &a));
+    CHECK_OK(amp_params_commit(p));
+    return p;
+}
+static float late_step(t_run *t, amp_params *p, size_t i, float gradient) { /* returns weight 0 of parameter i */
+    float g[4], w[4];
+    amp_step_desc d = AMP_ZERO;
+    size_t k;
+    for (k = 0; k < 4; k++)
+        g[k] = gradient;
+    for (k = 0; k < 2; k++)
+        t_set(t, amp_param_grad(p, k).data, g, sizeof g);
+    d.optimizer = AMP_SGD;
+    d.lr = 1.0f;
+    d.momentum = 0.5f;
+    d.dampening = 0.25f;
+    CHECK_OK(amp_step(p, NULL, &d));
+    CHECK_OK(amp_param_read(p, i, w));
+    return w[0];
+}
+static void late_parameter(t_run *t) {
+    static const uint8_t first_only[2] = {1, 0}, second_only[2] = {0, 1};
+    amp_params *p = late_set(t), *q = late_set(t);
+    amp_state_desc state = AMP_ZERO;
+    CHECK_OK(amp_params_use(p, first_only));
+    CHECK_F32(late_step(t, p, 0, 0.5f), 0.5f);          /* buf = u */
+    CHECK_F32(late_step(t, p, 0, 0.5f), 0.5f - 0.625f); /* buf = 0.5 buf + 0.75 u */
+    CHECK_F32(late_step(t, p, 1, 0.5f), 1.0f);          /* left out */
+    state.params = &p;
+    state.n_params = 1;
+    CHECK_OK(amp_state_save(t->ctx, t_file("late"), &state));
+    CHECK_OK(amp_params_use(p, NULL));
+    CHECK_F32(late_step(t, p, 1, 0.5f), 0.5f);
+    CHECK_F32(late_step(t, p, 1, 0.5f), 0.5f - 0.625f);
+    CHECK_OK(amp_params_use(p, first_only));
+    CHECK_OK(amp_params_use(p, second_only)); /* comes back with its momentum: 0.5 * 0.625 + 0.75 * 0.5 */
+    CHECK_F32(late_step(t, p, 1, 0.5f), 0.5f - 0.625f - 0.6875f);
+    state.params = &q;
+    CHECK_OK(amp_state_load(t->ctx, t_file("late"), &state));
+    CHECK_F32(late_step(t, q, 1, 0.5f), 0.5f);
+    CHECK_OK(amp_params_set_steps(q, 0));
+    CHECK_F32(late_step(t, q, 1, 0.25f), 0.25f); /* again a first one */
+    CHECK_OK(amp_params_set_steps(q, 7));
+    CHECK_F32(late_step(t, q, 1, 0.5f), 0.25f - 0.5f * 0.25f - 0.375f);
+    amp_params_destroy(p);
+    amp_params_destroy(q);
+    t_clear(t);
+}
+
 const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bits_large", bits_large, T_ALL},
     {"step.bits_past_the_caches", bits_past_the_caches, T_ALL}, {"step.bits_many_tensors", bits_many_tensors, T_ALL},
     {"step.every_optimizer", every_optimizer, T_HOST}, {"step.accuracy", accuracy, T_ALL},
@@ -1452,4 +1514,5 @@ const t_test t_suite_step[] = {{"step.bits_small", bits_small, T_ALL}, {"step.bi
     {"step.desc_errors", desc_errors, T_ALL}, {"step.moment_overflow", moment_overflow, T_ALL},
     {"step.odd_moments", odd_moments, T_ALL}, {"step.clip_anywhere", clip_anywhere, T_ALL},
     {"step.keep_f32_and_mixed_gradients", keep_f32_and_mixed_gradients, T_ALL},
-    {"step.long_run_same_everywhere", long_run_same_everywhere, T_ALL}, {NULL, NULL, 0}};
+    {"step.long_run_same_everywhere", long_run_same_everywhere, T_ALL}, {"step.late_parameter", late_parameter, T_ALL},
+    {NULL, NULL, 0}};

@@ -120,7 +120,8 @@ typedef struct CUstream_st *amp_stream;
 #define AMP_CUDA_STREAM_PER_THREAD ((amp_stream)2)
 
 /* Device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; on another stream use it only after an
-   event. */
+   event. From the device's default pool, which gives what is free back to the system at the next synchronisation unless
+   you raise its cudaMemPoolAttrReleaseThreshold. */
 #define AMP_CUDA_POOL  1u
 /* Wait after each launch and check it, so that an error is reported by the call that made it (not while the stream is
    being captured). */

@@ -60,7 +60,8 @@ void apply_protection(Chunk &c) {
     if (c.state != FREED) mprotect(c.inner(), c.inner_size(), accessible(c) ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 void poison(char *p, size_t n) {
-    memset(p, 0xff, n);
+    static const char *const fill = getenv("HCU_FILL"); /* 0: as a GPU's fresh memory often is, by luck */
+    memset(p, fill ? atoi(fill) : 0xff, n);
     mark_undefined(p, n);
 }
 bool is_canary(const char *p) { return static_cast<unsigned char>(*p) == kCanary; }

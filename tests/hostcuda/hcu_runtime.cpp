@@ -136,6 +136,7 @@ static void init() {
     if ((value = getenv("HCU_PTX")) && hcu_ptx_load(value) < 0) exit(2);
     if ((value = getenv("HCU_SASS")) && hcu_sass_load(value) < 0) exit(2);
     for (int d = 0; d < kMaxDevices; d++) {
+        if ((value = getenv("HCU_ARCH"))) g_device[d].arch = atoi(value);
         if ((value = getenv("HCU_SMS"))) g_device[d].sms = std::max(1, atoi(value));
         g_device[d].legacy.legacy = true;
         for (CUstream_st *s : {&g_device[d].legacy, &g_device[d].per_thread}) {

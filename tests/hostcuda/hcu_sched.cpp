@@ -726,6 +726,14 @@ void print_place() {
     thread_text(text, sizeof text);
     fprintf(stderr, "HOSTCUDA AT: %s\n", text);
 }
+#if HCU_HAS_ASAN
+extern "C" void __ubsan_on_report() { /* the sanitizer calls it before it prints, and has no callback at its end */
+    char text[400];
+    if (!thread_runs()) return;
+    thread_text(text, sizeof text);
+    fprintf(stderr, "HOSTCUDA UNDEFINED AT: %s\n", text);
+}
+#endif
 static int g_progress_fd = -1, g_interval = 10, g_same_place;
 static void say(int fd, const char *text) {
     if (write(fd, text, strlen(text)) < 0) _exit(1);
@@ -791,6 +799,7 @@ void report_init() {
     const char *fd = getenv("HCU_PROGRESS");
     if (!fd) return;
     g_progress_fd = atoi(fd);
+    if (const char *seconds = getenv("HCU_PROGRESS_EVERY")) g_interval = atoi(seconds);
     handle(SIGALRM, on_timer);
     itimerval every{};
     every.it_interval.tv_sec = every.it_value.tv_sec = g_interval;

@@ -101,18 +101,23 @@ while [ $# -gt 0 ]; do
     -Xlinker | --linker-options) next "${1:-}"; used && shift; link "-Wl,$value" ;;
     -Xlinker=*) link "-Wl,${word#*=}" ;;
     -l | --library | -L | --library-path) next "${1:-}"; used && shift; case $word in -l | --library) link "-l$value" ;; *) link "-L$value" ;; esac ;;
+    -lineinfo | --generate-line-info | -dlto | -lto | --dlink-time-opt) ;; # before -l*
+    -gencode) next "${1:-}"; shift ;;                                     # before -g*
     -lcudart* | -lcudadevrt | -lcublas* | -lcurand* | -lcuda | -lcudnn* | -lnvToolsExt | -lcufft* | -lcusparse* | -lcusolver*) ;; # ours, or refused at the call
     -l* | -L* | -Wl,*) link "$word" ;;
-    -g | --debug | -G | --device-debug | -lineinfo | --generate-line-info | -g?*) ;;
-    -w | -W*) ;;
-    -arch=* | -code=* | -gencode=* | -maxrregcount=* | -Xptxas=* | -Xnvlink=* | -Xcudafe=* | -ccbin=* | -cudart=static | -cudart=none | -t=* | -threads=* | -m64 | -diag-suppress=*) ;;
-    -cudart=* | -cudart) die "$word: only the static runtime" ;;
-    -arch | --gpu-architecture | -code | --gpu-code | -gencode | --generate-code | -maxrregcount | --maxrregcount | -Xptxas | --ptxas-options | -Xnvlink | \
-        -Xcudafe | -ccbin | --compiler-bindir | -t | --threads | --cudart | --diag-suppress | -diag-suppress | -Xfatbin | --options-file)
+    -gencode=* | -g | --debug | -G | --device-debug | -g?*) ;;
+    -arch=* | -code=* | -maxrregcount=* | -Xptxas=* | -Xnvlink=* | -Xcudafe=* | -ccbin=* | -cudart=static | -cudart=none | -t=* | -threads=* | -m64 | -diag-suppress=*) ;;
+    -cudart=*) die "$word: only the static runtime" ;;
+    -cudart | --cudart) next "${1:-}"; used && shift; case $value in static | none) ;; *) die "$word $value: only the static runtime" ;; esac ;;
+    -Werror | --Werror) case ${1:-} in all-warnings | cross-execution-space-call | reorder | deprecated-declarations | default-stream-launch) shift ;; esac ;;
+    -arch | --gpu-architecture | -code | --gpu-code | --generate-code | -maxrregcount | --maxrregcount | -Xptxas | --ptxas-options | -Xnvlink | \
+        -Xcudafe | -ccbin | --compiler-bindir | -t | --threads | --diag-suppress | -diag-suppress | -Xfatbin | --options-file)
         next "${1:-}"; used && shift ;;
     -use_fast_math | --use_fast_math | -ftz=* | --ftz | -prec-div=* | --prec-div | -prec-sqrt=* | --prec-sqrt | -fmad=* | --fmad | --expt-* | -expt-* | \
+        -extra-device-vectorization | --extra-device-vectorization | -allow-unsupported-compiler | --allow-unsupported-compiler | \
         --extended-lambda | -extended-lambda | -res-usage | --resource-usage | --keep | -keep | --source-in-ptx | -restrict | --restrict | \
         -noprof | --no-compress | -no-compress | -forward-unknown-to-host-compiler | --forward-unknown-to-host-compiler | -Wno-deprecated-gpu-targets) ;;
+    -w | -W*) ;;
     -pthread | -fopenmp | -fPIC | -fpic | -fPIE | -pie | -no-pie | -static-libstdc++ | -rdynamic) both "$word"; link "$word" ;;
     @*) [ -r "${word#@}" ] || die "no file ${word#@}"; eval "set -- $(tr '\n' ' ' <"${word#@}") \"\$@\"" ;; # a response file, in a shell's quoting
     -) die "no source is read from the standard input" ;;

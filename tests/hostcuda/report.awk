@@ -67,6 +67,10 @@ function end_race() {
     if (first != "") tell(first, race ", " first_kind " here; the other side is a copy, a fill or a product")
     race = ""
 }
+/HOSTCUDA UNDEFINED AT: / {
+    undefined_at = rest("HOSTCUDA UNDEFINED AT: ")
+    next
+}
 /HOSTCUDA AT: / {
     flush_later = rest("HOSTCUDA AT: ")
     if (what != "") pending_at = flush_later
@@ -99,6 +103,11 @@ function end_race() {
 /runtime error: / {
     begin(rest("runtime error: "))
     where = place($1)
+    if (where != "") {
+        flush()
+        if (undefined_at != "") at_[last] = undefined_at
+    }
+    undefined_at = ""
     next
 }
 /^(Direct|Indirect) leak of / {

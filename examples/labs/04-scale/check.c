@@ -160,6 +160,13 @@ int main(void) {
     check_suggestion(ctx, g, 4, "Inf, NaN, -2^-10 and 0");
     check_suggestion(ctx, g + 3, 1, "nothing but 0");
     check_suggestion(ctx, g, 0, "no gradient");
+    for (i = 0; i < 7; i++) { /* each one counts */
+        size_t k;
+        for (k = 0; k < 7; k++)
+            g[k] = k == i ? 3000 : -1;
+        snprintf(what, sizeof what, "7 gradients, number %d of them 3000", (int)i);
+        check_suggestion(ctx, g, 7, what);
+    }
     amp_ctx_destroy(ctx);
     lab_passed("your counts and scales are those of amp_histogram_fates and amp_histogram_suggest_scale");
     return 0;

@@ -134,6 +134,9 @@ static const check_step check_steps[] = {
         "clipping makes 0 and NaN of an Inf; look for Inf before you clip"},
 };
 
+static const check_step check_unscaled = {"gradients 1 and 65504 with the scale 2^-120", 7.52316385e-37f, 0.5f, 0,
+    {1, 65504}, {1, 2}, 0, "65504 / 2^-120 is no float: an unscaled gradient may be Inf where the half is not"};
+
 static void check_one_step(const check_step *c, int interval) {
     scaler s = check_scaler(c->scale), want;
     optimizer o = {0, 0, 5};
@@ -163,6 +166,53 @@ static void check_one_step(const check_step *c, int interval) {
             c->what, (double)want.scale, want.growth_tracker, (double)s.scale, s.growth_tracker);
 }
 
+/* n gradients, of which number `at` is `bad`; at n: none is. The clipping norm is that of all. */
+static void check_long(size_t n, size_t at, float bad) {
+    scaler s = check_scaler(8);
+    optimizer o = {0.5f, 2, 5};
+    float w[65], norm = 0;
+    amp_f16 g[64];
+    double sum = 0;
+    size_t i;
+    int taken;
+    for (i = 0; i < n; i++) {
+        float x = (float)(amp_random(5, n, i) >> 8) / 524288.0f - 16;
+        g[i] = amp_f16_from_f32(i == at ? bad : x);
+        sum += pow((double)amp_f32_from_f16(g[i]) / 8, 2);
+        w[i] = 1 + (float)i / 64;
+    }
+    w[n] = 1000;
+    norm = at < n ? 1 : (float)sqrt(sum);
+    lab_doing("scaled_step with %d gradients", (int)n);
+    taken = scaled_step(&s, &o, w, g, n);
+    if (w[n] < 1000 || w[n] > 1000) lab_wrong("step with %d gradients: w[%d] was written", (int)n, (int)n);
+    for (i = 0; i < n; i++) {
+        double u = at < n ? 0 : (double)amp_f32_from_f16(g[i]) / 8 * (norm > 2 ? 2 / norm : 1), want;
+        want = 1 + (double)i / 64 - 0.5 * u;
+        if (check_near(w[i], (float)want)) continue;
+        if (at < n)
+            lab_wrong("step with %d gradients, of which number %d is %g: weight %d must stay %g, and yours is %g: each "
+                      "gradient is looked at",
+                (int)n, (int)at, (double)bad, (int)i, want, (double)w[i]);
+        lab_wrong("step with %d gradients of norm %g and clip_norm 2: weight %d must become %g, and yours is %g: "
+                  "all gradients count, in the norm and in the update",
+            (int)n, (double)norm, (int)i, want, (double)w[i]);
+    }
+    if (taken != (at == n))
+        lab_wrong("step with %d gradients must return %d, and yours returns %d", (int)n, at == n, taken);
+}
+static void check_lengths(void) {
+    static const size_t lengths[] = {1, 2, 3, 17, 63, 64};
+    static const float bad[] = {INFINITY, NAN, -INFINITY};
+    size_t i, k, at;
+    for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        check_long(lengths[i], lengths[i], 0);
+        for (k = 0; k < 3; k++)
+            for (at = 0; at < lengths[i]; at++)
+                check_long(lengths[i], at, bad[k]);
+    }
+}
+
 int main(void) {
     size_t i;
     lab_begin();
@@ -171,6 +221,8 @@ int main(void) {
     for (i = 0; i < sizeof check_steps / sizeof *check_steps; i++)
         check_one_step(&check_steps[i], 2000);
     check_one_step(&check_steps[0], 1);
+    check_one_step(&check_unscaled, 2000);
+    check_lengths();
     lab_passed("your scaler conforms to %d rows of PyTorch, Apex and MindSpore, and your step to %d cases",
         (int)(sizeof check_rows / sizeof *check_rows), (int)(sizeof check_steps / sizeof *check_steps));
     return 0;

@@ -21,8 +21,10 @@ typedef struct amp_param_entry {
     uint32_t no_decay;
     amp_dtype model_dtype, grad_dtype, moment_dtype;
     amp_master layout; /* what it really has: F32 also for FP32 model copies */
-    uint32_t group, _pad;
+    uint32_t group;
+    uint32_t before; /* steps of the set before this parameter's first one; AMPI_HAS_STEPPED: it has been stepped */
 } amp_param_entry;
+#define AMPI_HAS_STEPPED 0xffffffffu
 
 typedef struct amp_chunk { uint32_t param, index; } amp_chunk; /* elements [index * AMP_CHUNK, ...) of a parameter */
 

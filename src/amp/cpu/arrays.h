@@ -76,10 +76,15 @@ static amp_status ampi_cpu_sync(amp_ctx *ctx) {
 /* ---- arrays ---- */
 static char *ampi_at(amp_array a, size_t i) { return (char *)a.data + i * amp_dtype_size(a.dtype); }
 static size_t ampi_least(size_t a, size_t b) { return a < b ? a : b; }
+/* Where element i lies, if it is a float that can be read there; NULL if not. */
+static const float *ampi_in_place(amp_array a, size_t i) {
+    const char *p = ampi_at(a, i);
+    return a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0 ? (const float *)(const void *)p : NULL;
+}
 /* Elements i .. i + n to be read as floats: where they are, if they are floats, else widened to buf. */
 static const float *ampi_floats(const ampi_kernels *k, amp_array a, size_t i, size_t n, float *buf) {
     const char *p = ampi_at(a, i);
-    if (a.dtype == AMP_F32 && (uintptr_t)p % sizeof(float) == 0) return (const float *)(const void *)p;
+    if (ampi_in_place(a, i)) return (const float *)(const void *)p;
     k->widen[a.dtype](buf, p, n);
     return buf;
 }

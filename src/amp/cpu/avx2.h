@@ -14,6 +14,7 @@
 #  define AMPI_EQUAL    "cmpeq"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
 #  define AMPI_HAS_STREAM
@@ -37,6 +38,13 @@ AMPI_OP __m256i ampi_avx2_load8(const void *p)      { return _mm256_cvtepu8_epi3
 AMPI_OP __m256i ampi_avx2_from_halves(__m128i h)    { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
 AMPI_OP __m128i ampi_avx2_to_halves(__m256i x)      { return _mm256_cvtps_ph(_mm256_castsi256_ps(x), 0); }
 AMPI_OP __m128i ampi_avx2_load_bytes(const void *p) { return _mm_cvtepi8_epi16(ampi_avx2_low64(p)); }
+AMPI_OP __m256i ampi_avx2_first(size_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+AMPI_OP __m256 ampi_avx2_load_some(const float *p, size_t n) {
+    return _mm256_maskload_ps(p, ampi_avx2_first(n));
+}
+AMPI_OP void ampi_avx2_store_some(float *p, size_t n, __m256 x) { _mm256_maskstore_ps(p, ampi_avx2_first(n), x); }
 /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
 AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
 /* clang-format on */

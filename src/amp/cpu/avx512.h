@@ -18,6 +18,7 @@
 #  define AMPI_FIRST    "v"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
+#  define AMPI_HAS_SOME
 #  define AMPI_HAS_MASKS
 #  define AMPI_HAS_HALVES
 #  define AMPI_HAS_HALVES_OF_F8
@@ -44,6 +45,11 @@ AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si5
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
+AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
+    return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);
+}
+AMPI_OP void ampi_avx512_store_some(float *p, size_t n, __m512 x) { _mm512_mask_storeu_ps(p, ampi_avx512_first(n), x); }
 AMPI_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
     __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
     return a;

@@ -21,6 +21,7 @@
 #define AMPI_KC           256u
 #define AMPI_MC           528u
 #define AMPI_NC           512u
+#define AMPI_SMALL        8192u           /* at most so many numbers of A and B are multiplied where they lie */
 #define AMPI_FEW          4u              /* at most this many rows are multiplied without packing */
 #define AMPI_LDC          (AMPI_NC + 16u) /* no power of two: rows of a tile lie in different cache sets */
 
@@ -37,6 +38,14 @@ typedef struct ampi_tally {
     uint16_t was[2][AMPI_BLOCK];           /* again: model copies and low parts before it */
     float old[AMPI_BLOCK];                 /* weights before it */
 } ampi_tally;
+/* A small product from where its numbers lie: c[rows][cols] = a[rows][depth] b[depth][cols], B in strips of `lanes`
+   columns. */
+typedef struct ampi_direct {
+    const float *a, *b;
+    float *c;
+    size_t rows, cols, depth;
+    size_t a_row, a_k, b_k, b_strip, c_row; /* from one row, k or strip to the next */
+} ampi_direct;
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -54,7 +63,9 @@ typedef struct ampi_kernels {
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
-    float (*dot)(const float *a, const float *b, size_t n); /* in an order of this path's own; any n */
+    /* a times b and times the three rows `step` bytes apart after it, of F32 or, on paths that have `direct`, of F16 or
+       BF16; any n. The order is the path's own: by lanes, whose sums are added one by one, then what is left of n */
+    void (*dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n);
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
@@ -92,9 +103,44 @@ typedef struct ampi_kernels {
     void (*tile[4])(size_t kc, const float *a, const float *b, float *c, int first);
     /* the same for `rows` of a strip of width mr, each multiply-add rounded once; NULL: that is what tile does */
     void (*fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first);
+    /* the same chains without packing; twice: a term is rounded, then its sum, as axpy does. NULL: FMA
+       rounds twice */
+    void (*direct)(const ampi_direct *d, int twice);
     /* to[k * width + r] = rows[r * ld + k], r < 4 */
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
+
+/* to[r] += rows[r * ld + k], times a[k] unless a is NULL, for k = 0, 1 ... and r < 4 */
+#ifdef AMPI_X86
+static __m128 ampi_four_terms(__m128 x, const float *a, size_t k) { return a ? _mm_mul_ps(_mm_set1_ps(a[k]), x) : x; }
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    __m128 sum = _mm_loadu_ps(to), s, t, u, v;
+    size_t k;
+    for (k = 0; k + 4 <= n; k += 4) {
+        s = _mm_loadu_ps(rows + k);
+        t = _mm_loadu_ps(rows + ld + k);
+        u = _mm_loadu_ps(rows + 2 * ld + k);
+        v = _mm_loadu_ps(rows + 3 * ld + k);
+        _MM_TRANSPOSE4_PS(s, t, u, v);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+        sum = _mm_add_ps(sum, ampi_four_terms(t, a, k + 1));
+        sum = _mm_add_ps(sum, ampi_four_terms(u, a, k + 2));
+        sum = _mm_add_ps(sum, ampi_four_terms(v, a, k + 3));
+    }
+    for (; k < n; k++) {
+        s = _mm_setr_ps(rows[k], rows[ld + k], rows[2 * ld + k], rows[3 * ld + k]);
+        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+    }
+    _mm_storeu_ps(to, sum);
+}
+#else
+static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+    size_t k, r;
+    for (k = 0; k < n; k++)
+        for (r = 0; r < 4; r++)
+            to[r] += a ? a[k] * rows[r * ld + k] : rows[r * ld + k];
+}
+#endif
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline

@@ -56,21 +56,26 @@ static void ampi_pack_across(const ampi_kernels *kn, float *to, const ampi_panel
     }
 }
 static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
-    size_t s, r, k, e, n, depth = p->depth;
+    size_t s, r, k, e, n, depth = p->depth, first = p->first + p->r0 * p->ld + p->k0;
     for (s = 0; s < p->rows; s += width)
         for (r = 0; r < width; r += 4) { /* 4 rows at a time */
             float *t = to + s * depth + r;
+            const float *from = NULL;
+            size_t ld = depth;
             n = ampi_least(4, width - r);
+            if (n == 4 && s + r + 4 <= p->rows) from = ampi_in_place(p->x, first + (s + r) * p->ld);
+            if (from) ld = p->ld;
             for (e = 0; e < 4; e++) {
-                size_t i = s + r + e, at = p->first + (p->r0 + i) * p->ld + p->k0;
+                size_t i = s + r + e, at = first + i * p->ld;
                 if (i + 4 < p->rows) ampi_fetch_line(p, at + 4 * p->ld, depth);
+                if (from) continue;
                 if (i < p->rows && e < n)
                     kn->widen[p->x.dtype](row + e * depth, ampi_at(p->x, at), depth);
                 else
                     memset(row + e * depth, 0, depth * sizeof *row);
             }
             if (n == 4) {
-                (kn->pack4)(t, width, row, depth, depth);
+                (kn->pack4)(t, width, from ? from : row, ld, depth);
                 continue;
             }
             for (k = 0; k < depth; k++)
@@ -113,17 +118,23 @@ static const float *ampi_bias_of(
         buf[i] = same;
     return buf;
 }
-/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. */
-static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
-    size_t col, size_t n, float *other, uint32_t *amax) {
-    size_t at = batch * d->stride_d + row * d->ldd + col, i;
+/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. First without bias. */
+static void ampi_epilogue_begin(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other) {
     float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;
     if (ampi_bits(alpha) != 0x3f800000u) (void)(kn->scale)(acc, acc, n, alpha);
     if (ampi_nonzero(beta)) {
         const float *c = ampi_floats(kn, d->c, batch * d->stride_c + row * d->ldc + col, n, other);
         (kn->axpy)(acc, c, n, beta);
     }
+}
+static void ampi_epilogue_bias(
+    const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
+}
+static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    size_t at = batch * d->stride_d + row * d->ldd + col, i;
     if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
@@ -134,6 +145,12 @@ static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *
         for (i = 0; i < n; i++)
             acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+}
+static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
+    size_t col, size_t n, float *other, uint32_t *amax) {
+    ampi_epilogue_begin(kn, d, acc, batch, row, col, n, other);
+    ampi_epilogue_bias(kn, d, acc, row, col, n, other);
+    ampi_epilogue_end(kn, d, acc, batch, row, col, n, other, amax);
 }
 
 /* ---- the ordered mode: tiles do what >>numerics says if a multiply-add rounds once, or if products are exact ---- */
@@ -188,6 +205,79 @@ static void ampi_multiply_panels(
                 kn->tile[t](kc, a, b, to, first);
         }
 }
+
+/* ---- small products: nothing is packed but a B whose rows lie along k, and what is no float ---- */
+
+static int ampi_is_small(const ampi_kernels *kn, const amp_gemm_job *d, size_t rows, size_t cols) {
+    const int here = kn->direct && d->k && d->k <= AMPI_KC && !d->sum_batches;
+    return here && (rows + cols) * d->k <= AMPI_SMALL;
+}
+/* D is what the tiles compute, as floats. */
+static int ampi_is_plain(const amp_gemm_job *d) {
+    const int alone = !d->c.data && !d->bias.data && !d->aux.data && d->act == AMP_ACT_NONE;
+    return alone && ampi_in_place(d->d, 0) && ampi_bits(amp_gemm_alpha(d)) == 0x3f800000u;
+}
+/* rows x cols of a matrix as floats, and their leading dimension. */
+static const float *ampi_small_floats(
+    const ampi_kernels *kn, amp_array x, size_t at, size_t rows, size_t cols, size_t *ld, float *to) {
+    const float *there = ampi_in_place(x, at);
+    size_t r;
+    if (there) return there;
+    for (r = 0; r < rows; r++)
+        kn->widen[x.dtype](to + r * cols, ampi_at(x, at + r * *ld), cols);
+    *ld = cols;
+    return to;
+}
+/* The rows of D, which lie one after the other in w->c. */
+static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, size_t r0, const ampi_panel *b,
+    size_t rows, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int whole = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const size_t cols = b->rows, each = whole ? AMPI_BLOCK / cols * cols : cols;
+    size_t i, k, n;
+    for (i = 0; i < rows * cols; i += n) {
+        const size_t row = r0 + i / cols;
+        n = ampi_least(each, rows * cols - i);
+        ampi_epilogue_begin(kn, d, w->c + i, batch, row, b->r0, n, w->row);
+        for (k = 0; k < n; k += cols)
+            ampi_epilogue_bias(kn, d, w->c + i + k, row + k / cols, b->r0, cols, w->row);
+        ampi_epilogue_end(kn, d, w->c + i, batch, row, b->r0, n, w->row, amax);
+    }
+}
+static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, size_t batch, const ampi_panel *a,
+    const ampi_panel *b, uint32_t *amax) {
+    const amp_gemm_job *d = j->d;
+    const ampi_kernels *kn = j->c->k;
+    const int plain = ampi_is_plain(d), twice = d->m <= AMPI_FEW && !(d->flags & AMP_GEMM_ORDERED);
+    const size_t strip = kn->lanes, depth = d->k;
+    size_t lda = a->ld, ldb = b->ld, at = a->first + a->r0 * (a->across ? 1 : lda);
+    const float *from_b = w->b;
+    ampi_direct t = AMP_ZERO;
+    t.rows = a->rows;
+    t.depth = depth;
+    if (a->across) {
+        t.a = ampi_small_floats(kn, d->a, at, depth, t.rows, &lda, w->a);
+        t.a_row = 1;
+        t.a_k = lda;
+    } else {
+        t.a = ampi_small_floats(kn, d->a, at, t.rows, depth, &lda, w->a);
+        t.a_row = lda;
+        t.a_k = 1;
+    }
+    if (b->across)
+        from_b = ampi_small_floats(kn, d->b, b->first + b->r0, depth, b->rows, &ldb, w->b);
+    else
+        ampi_pack_strips(kn, w->b, b, strip, w->row);
+    t.b = from_b;
+    t.b_k = b->across ? ldb : strip;
+    t.b_strip = b->across ? strip : strip * depth;
+    t.cols = b->rows;
+    t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;
+    t.c_row = plain ? d->ldd : b->rows;
+    (kn->direct)(&t, twice);
+    if (!plain) ampi_small_end(j, w, batch, a->r0, b, a->rows, amax);
+}
 static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_gemm_blocks *j = (const ampi_gemm_blocks *)arg;
     const amp_gemm_job *d = j->d;
@@ -199,6 +289,12 @@ static void ampi_gemm_task(void *arg, size_t task, ampi_workspace *w) {
     ampi_panel b = {d->b, batch * d->stride_b, d->ldb, d->trans_b == 0, c0, ampi_least(j->cols, d->n - c0), 0, 0};
     uint32_t amax = 0;
     if (r0 >= d->m || c0 >= d->n) return;
+    a.depth = b.depth = d->k;
+    if (ampi_is_small(kn, d, a.rows, b.rows)) {
+        ampi_small_product(j, w, batch, &a, &b, &amax);
+        ampi_join_amax(j, amax);
+        return;
+    }
     if (d->k == 0) memset(w->c, 0, sizeof w->c);
     for (; batch <= last; batch++, a.first += d->stride_a, b.first += d->stride_b)
         for (k0 = 0; k0 < d->k; k0 += kc) {
@@ -248,14 +344,28 @@ static void ampi_few_dots(
     const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    size_t c, k, r, n;
-    for (c = 0; c < cols; c++)
-        for (k = 0; k < kc; k += n) {
-            const float *b;
+    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, narrow = halves && kn->direct && j->rows == 1;
+    size_t c, k, r, n, each, i;
+    for (c = 0; c < cols; c += each) /* 4 rows of B, or one, which is taken for 4 */
+        for (each = cols - c < 4 ? 1 : 4, k = 0; k < kc; k += n) {
+            const size_t at = b0 + (c0 + c) * d->ldb + k0 + k;
+            size_t step = each == 4 ? d->ldb * amp_dtype_size(d->b.dtype) : 0;
+            const char *b = ampi_at(d->b, at);
+            amp_dtype t = d->b.dtype;
             n = ampi_least(2 * AMPI_BLOCK, kc - k);
-            b = ampi_floats_fetching(kn, d->b, b0 + (c0 + c) * d->ldb + k0 + k, n, w->b);
-            for (r = 0; r < j->rows; r++)
-                w->c[r * j->cols + c] += (kn->dot)(w->a + r * kc + k, b, n);
+            if (!narrow && !ampi_in_place(d->b, at)) {
+                for (i = 0; i < each; i++)
+                    (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
+                b = (const char *)w->b;
+                step = each == 4 ? n * sizeof *w->b : 0;
+                t = AMP_F32;
+            }
+            for (r = 0; r < j->rows; r++) {
+                float sum[4];
+                (kn->dots)(sum, w->a + r * kc + k, b, step, t, n);
+                for (i = 0; i < each; i++)
+                    w->c[r * j->cols + c + i] += sum[i];
+            }
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -326,6 +436,11 @@ static void ampi_gemm_packed(ampi_gemm_blocks *j) {
     (void)ampi_run(j->c, j->blocks_m * j->blocks_n * amp_gemm_outputs(d), multiplications / 32.0, ampi_gemm_task, j);
 }
 
+/* Small ones have the same chains, but for dots of whole vectors. */
+static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
+    if (d->m > AMPI_FEW || (d->flags & AMP_GEMM_ORDERED) || d->sum_batches) return 0;
+    return (d->trans_b && d->k >= 4 * kn->lanes) || !ampi_is_small(kn, d, d->m, d->n);
+}
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
     if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
@@ -354,7 +469,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
     if (d.amax_d) *d.amax_d = 0.0f;
-    if (d.m <= AMPI_FEW && !(d.flags & AMP_GEMM_ORDERED) && !d.sum_batches)
+    if (ampi_is_few(j.c->k, &d))
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
@@ -410,14 +525,19 @@ typedef struct ampi_col_work {
     const amp_bias_grad_job *job;
 } ampi_col_work;
 static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
     float x[AMPI_NC];
     size_t c;
     memset(sum, 0, cols * sizeof *sum);
     for (; row < end; row++) {
-        const amp_bias_grad_job *d = j->job;
-        for (c = 0; c < cols && d->step != 1; c++)
-            x[c] = amp_load(d->dy.data, d->dy.dtype, row * d->ld + (c0 + c) * d->step);
-        (j->k->axpy)(sum, d->step == 1 ? ampi_floats(j->k, d->dy, row * d->ld + c0, cols, x) : x, cols, 1.0f);
+        const size_t at = row * d->ld;
+        const float *from = x;
+        if (d->step == 1)
+            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+        else
+            for (c = 0; c < cols; c++)
+                x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
+        (j->k->axpy)(sum, from, cols, 1.0f);
     }
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */

@@ -10,8 +10,9 @@
    AMPI_REG        asm's letter for a register of vectors; AMPI_FIRST: for the first of two operands
    AMPI_ASM1, 2    an instruction of one operand, of two; AMPI_EQUAL: its name for a == b
    AMPI_MM(name)   x86: the intrinsic _mm_name of this width
-   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. MASKS: masks are no vectors. HALVES:
-                   F16 by instructions; HALVES_OF_F8: FP8 by way of them. STREAM: stream64. PACK4: pack4 */
+   AMPI_HAS_...    FMA: AMPI_FMA rounds once. SHIFT_EACH: shl_each and shr_each. SOME: load_some, store_some.
+                   MASKS: masks are no vectors. HALVES: F16 by instructions; HALVES_OF_F8: FP8 by way of them.
+                   STREAM: stream64. PACK4: pack4 */
 #define AMPI_OP AMPI_TARGET AMPI_ALWAYS
 
 /* ---- scalar: portable C. What rules for one element need stands at >>backend already ---- */

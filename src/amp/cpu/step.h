@@ -263,7 +263,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         v = moments > 1 ? ampi_load_moment(&b, 1, own_v) : NULL;
         if (tally) memcpy(tally->old, w, b.n * sizeof *w);
         if (k->update[job->kind](w, m, v, u, b.n, &c, tally ? own_u : NULL)) overflow |= AMP_MOMENT_OVERFLOW;
-        if (tally) k->count_sizes(tally, w, own_u, b.n, 1.0f);
+        if (tally) (k->count_sizes)(tally, w, own_u, b.n, 1.0f);
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
         ampi_store_moment(&b, 0, m);
         ampi_store_moment(&b, 1, v);

@@ -1,6 +1,9 @@
 /* ==== >>front-arrays =============================================================================================
    Arrays: casts, finite checks, histograms.   tests: tests/test_arrays.c */
 
+static void ampi_wrote_array(amp_ctx *ctx, amp_array a, size_t n) {
+    ampi_wrote(ctx, a.data, n * amp_dtype_size(a.dtype));
+}
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
 static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
@@ -32,6 +35,7 @@ static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
         "desc.rounding is stochastic; from f64 to f32 there is only AMP_NEAREST");
     AMPI_TRY(ampi_check_stored_map(ctx, "dst", dst, "src", src, count));
     if (count == 0) return AMP_OK;
+    ampi_wrote_array(ctx, dst, count);
     return (ctx->b->cast)(ctx, dst, src, count, opt);
 }
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {

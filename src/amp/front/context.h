@@ -127,11 +127,13 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes); /* casts of it are made again */
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ptr) return AMP_OK;
     for (i = ctx->n_blocks; i-- > 0;)
         if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
+            ampi_wrote(ctx, ptr, ctx->blocks[i].bytes);
             (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
             ctx->rows[0].bytes -= ctx->blocks[i].bytes;
             ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
@@ -158,6 +160,7 @@ static amp_status ampi_do_copy(amp_ctx *ctx, void *dst, const void *src, size_t 
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->copy)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
@@ -166,6 +169,7 @@ AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t byt
 static amp_status ampi_do_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst && src, "%s is NULL", dst ? "src" : "dst");
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->copy_async)(ctx, dst, src, bytes);
 }
 AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
@@ -174,6 +178,7 @@ AMP_API amp_status amp_copy_async(amp_ctx *ctx, void *dst, const void *src, size
 static amp_status ampi_do_zero(amp_ctx *ctx, void *dst, size_t bytes) {
     if (bytes == 0) return AMP_OK;
     AMPI_CHECK(dst, "dst is NULL");
+    ampi_wrote(ctx, dst, bytes);
     return (ctx->b->zero)(ctx, dst, bytes);
 }
 AMP_API amp_status amp_zero(amp_ctx *ctx, void *dst, size_t bytes) { AMPI_VERB(ctx, zero, (ctx, dst, bytes)); }

@@ -163,7 +163,7 @@ static amp_status ampi_do_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep) {
     amp_ctx *ctx = f->ctx;
     amp_quantize_job j;
-    size_t n;
+    size_t n = 0;
     AMPI_TRY(ampi_check_tensor(f, i));
     j = ampi_fp8_job(f, i, dst.data ? dst.dtype : dst_t.dtype);
     j.src = src;
@@ -173,6 +173,8 @@ static amp_status ampi_do_quantize(
     j.cols = cols;
     j.keep = keep != 0;
     AMPI_TRY(ampi_check_quantize(ctx, &j, &n));
+    ampi_wrote_array(ctx, j.dst, n);
+    ampi_wrote_array(ctx, j.dst_t, n);
     return n ? (ctx->b->quantize)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_quantize(

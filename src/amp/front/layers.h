@@ -404,6 +404,11 @@ static amp_status ampi_backward_factors(amp_ctx *ctx, ampi_layer *layer) {
 /* Do the products read a cast of dy in one of their dtypes? */
 static int ampi_casts_dy(const ampi_layer *layer) { return !layer->fp8 && layer->dy.array.data != layer->l.dy.data; }
 
+static amp_status ampi_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
+    if (j->act != AMP_ACT_NONE) ampi_wrote_array(ctx, j->dy, j->rows * j->cols);
+    ampi_wrote_array(ctx, j->dbias, j->cols);
+    return (ctx->b->bias_grad)(ctx, j);
+}
 /* dy through the activation, in place, to the products' dtype, and its column sums; a layer with `after` leaves act and
    dbias there. */
 static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer) {
@@ -414,6 +419,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     int cast = ampi_casts_dy(layer);
     if (!layer->ny) {
         if (!dbias.data || l->accumulate) return AMP_OK;
+        ampi_wrote_array(ctx, dbias, l->out);
         return (ctx->b->zero)(ctx, dbias.data, l->out * amp_dtype_size(dbias.dtype));
     }
     j.dy = l->dy;
@@ -424,7 +430,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.act = l->after ? AMP_ACT_NONE : l->act;
     j.accumulate = l->accumulate != 0;
     if (!cast) j.dbias = dbias;
-    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY((ctx->b->bias_grad)(ctx, &j));
+    if (j.act != AMP_ACT_NONE || j.dbias.data) AMPI_TRY(ampi_bias_grad(ctx, &j));
     if (!cast) return AMP_OK;
     AMPI_TRY((ctx->b->cast)(ctx, layer->dy.array, l->dy, layer->ny, &c));
     ctx->scope->info.casts++;
@@ -432,7 +438,7 @@ static amp_status ampi_gradient_before_act(amp_ctx *ctx, const ampi_layer *layer
     j.dy = layer->dy.array; /* what the products read is what is summed */
     j.act = AMP_ACT_NONE;
     j.dbias = dbias;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 
 /* dW[out,in] = dY^T[out,rows] X[rows,in], or its transpose, X^T dY */
@@ -477,7 +483,7 @@ static amp_status ampi_input_gradient(amp_ctx *ctx, const ampi_layer *layer, con
     j.step = 1;
     j.dbias = b->dbias;
     j.accumulate = 1;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 
 static amp_status ampi_backward_products(amp_ctx *ctx, const ampi_layer *layer, const ampi_goal *goal) {
@@ -573,6 +579,7 @@ static amp_status ampi_do_column_sums(
         "dst overlaps src");
     AMPI_HAS(bias_grad);
     if (!cols || (!rows && accumulate)) return AMP_OK;
+    ampi_wrote_array(ctx, dst, cols);
     if (!rows) return (ctx->b->zero)(ctx, dst.data, cols * amp_dtype_size(dst.dtype));
     j.dy = src;
     j.dbias = dst;
@@ -581,7 +588,7 @@ static amp_status ampi_do_column_sums(
     j.ld = ld;
     j.step = 1;
     j.accumulate = accumulate != 0;
-    return (ctx->b->bias_grad)(ctx, &j);
+    return ampi_bias_grad(ctx, &j);
 }
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate) {
@@ -608,6 +615,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
         AMPI_TRY(ampi_check_map(ctx, "desc.y", j.out, "desc.x", j.in, j.count));
     }
     AMPI_HAS(activation);
+    ampi_wrote_array(ctx, j.out, j.count);
     return j.count ? (ctx->b->activation)(ctx, &j) : AMP_OK;
 }
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc) {

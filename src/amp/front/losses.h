@@ -96,6 +96,9 @@ static amp_status ampi_do_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_des
         j.padding = j.ld - j.classes;
     }
     AMPI_TRY(ampi_check_logits(ctx, &j));
+    ampi_wrote(ctx, j.loss, sizeof *j.loss);
+    ampi_wrote(ctx, j.row_loss, j.all * sizeof *j.row_loss);
+    ampi_wrote_array(ctx, j.dlogits, j.rows * j.ld);
     if (j.rows == 0) return j.loss ? (ctx->b->zero)(ctx, j.loss, sizeof *j.loss) : AMP_OK;
     AMPI_HAS(xent);
     return (ctx->b->xent)(ctx, &j);

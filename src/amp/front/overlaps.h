@@ -58,9 +58,8 @@ static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const 
 static amp_status ampi_check_extents(amp_ctx *ctx, const ampi_extent *r, size_t n) {
     size_t i, k;
     for (i = 0; i < n; i++)
-        for (k = 0; k < n; k++) {
+        for (k = 0; r[i].write && r[i].bytes && k < n; k++) {
             int used = r[k].read >= r[i].write || r[k].write;
-            if (!r[i].write) continue;
             if (k == i) continue;
             if (!used) continue;
             if (ampi_overlap(r[i].data, r[i].bytes, r[k].data, r[k].bytes))

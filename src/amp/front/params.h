@@ -554,11 +554,14 @@ static amp_status ampi_send_chunks(amp_params *p, const uint8_t *used, size_t n,
     ampi_host_drop(ctx, chunks, n * sizeof *chunks);
     return st;
 }
+static amp_status ampi_send_entries(amp_params *p) {
+    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+}
 static amp_status ampi_commit_tables(amp_params *p) {
     uint64_t elements;
     if (p->n == 0) return AMP_OK;
     AMPI_TRY(ampi_send_chunks(p, NULL, p->table.n_chunks, &elements));
-    return (p->ctx->b->copy)(p->ctx, p->table.entries, p->entries, p->n * sizeof *p->entries);
+    return ampi_send_entries(p);
 }
 
 /* the most weights of a parameter that are written through host memory; 0: none are */
@@ -792,10 +795,18 @@ static amp_status ampi_do_params_grads_to(amp_params *p, const amp_array *dst, s
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n) {
     AMPI_VERB_OF(p, params_grads_to, (p, dst, n));
 }
+static void ampi_wrote_grads(const amp_params *p) { /* or sums of them */
+    size_t i;
+    for (i = 0; i < p->n && p->ctx->scope; i++) {
+        ampi_wrote_array(p->ctx, amp_param_grad(p, i), (size_t)p->entries[i].count);
+        ampi_wrote(p->ctx, p->entries[i].accum, (size_t)p->entries[i].count * sizeof(float));
+    }
+}
 static amp_status ampi_do_params_zero_grad(amp_params *p) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
+    ampi_wrote_grads(p);
     for (i = 0; i < p->n; i++)
         AMPI_TRY((ctx->b->zero)(
             ctx, p->entries[i].grad, (size_t)p->entries[i].count * amp_dtype_size(p->entries[i].grad_dtype)));
@@ -808,6 +819,25 @@ static amp_status ampi_set_record(amp_ctx *ctx, const amp_params *p, const amp_s
     return (ctx->b->set_record)(ctx, p->record, p->mirror, r);
 }
 static int ampi_is_at_rest(const amp_params *p);
+/* Which parameters have not been stepped yet: SGD's first update of one is its own. A momentum that is all 0 tells. Of
+   those that come into use (used NULL: all of them do), or of all. */
+static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) {
+    amp_ctx *ctx = p->ctx;
+    amp_step_record r;
+    size_t i;
+    AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
+    for (i = 0; i < p->n; i++) {
+        amp_param_entry *e = &p->entries[i];
+        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_histogram h = AMP_ZERO;
+        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        e->before = r.steps ? AMPI_HAS_STEPPED : 0;
+        if (!a.data || !r.steps || !ctx->b->histogram) continue;
+        AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
+        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+    }
+    return ampi_send_entries(p);
+}
 static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     amp_ctx *ctx = p->ctx;
     uint64_t elements;
@@ -818,6 +848,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     AMPI_CHECK(n, "used has no parameter of %llu: leave the step out", AMPI_ULL(p->n));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    AMPI_TRY(ampi_first_steps(p, used, 0));
     AMPI_TRY(ampi_send_chunks(p, used, n, &elements));
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
@@ -829,9 +860,13 @@ AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VER
 static amp_status ampi_do_params_set_steps(amp_params *p, uint64_t steps) {
     amp_ctx *ctx = p->ctx;
     amp_step_record r = AMP_ZERO;
+    size_t i;
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_STAGE(ampi_is_at_rest(p), "the set is in the middle of a step or a window");
     AMPI_TRY((ctx->b->may_wait)(ctx));
+    for (i = 0; i < p->n; i++)
+        p->entries[i].before = steps ? AMPI_HAS_STEPPED : 0;
+    if (p->n) AMPI_TRY(ampi_send_entries(p));
     r.steps = steps;
     return ampi_set_record(ctx, p, &r);
 }

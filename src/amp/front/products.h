@@ -44,7 +44,7 @@ static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
 
 /* One matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
-    const char *name; /* of desc.NAME, desc.ldNAME, desc.stride_NAME */
+    const char *name; /* desc.NAME, also of desc.ldNAME, desc.stride_NAME */
     amp_array array;
     size_t rows, cols; /* as stored */
     size_t *ld, *stride;
@@ -59,24 +59,23 @@ static int ampi_batches_overlap(const ampi_matrix *x, size_t batch) {
 }
 
 static amp_status ampi_check_matrix(amp_ctx *ctx, const ampi_matrix *x, size_t batch) {
-    char full[16];
+    const char *letter = x->name + sizeof "desc." - 1;
     size_t packed;
     if (*x->ld == 0) *x->ld = x->cols;
-    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", x->name, AMPI_ULL(*x->ld),
+    AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", letter, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
-    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "desc.%s is too large", x->name);
+    AMPI_CHECK(ampi_product(&packed, x->rows, *x->ld), "%s is too large", x->name);
     AMPI_CHECK(!x->output || *x->stride != AMP_BROADCAST,
-        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", x->name);
+        "desc.stride_%s may not be AMP_BROADCAST: batches would overwrite each other", letter);
     if (*x->stride == 0)
         *x->stride = packed;
     else if (*x->stride == AMP_BROADCAST)
         *x->stride = 0;
     AMPI_CHECK(!x->output || !ampi_batches_overlap(x, batch),
-        "desc.stride_%s is %llu: batches would overwrite each other", x->name, AMPI_ULL(*x->stride));
+        "desc.stride_%s is %llu: batches would overwrite each other", letter, AMPI_ULL(*x->stride));
     *x->span = ampi_span(batch, *x->stride, x->rows, *x->ld, x->cols);
-    AMPI_CHECK(*x->span != (size_t)-1, "desc.%s is too large", x->name);
-    snprintf(full, sizeof full, "desc.%s", x->name);
-    return ampi_check_array(ctx, full, x->array, *x->span, 1);
+    AMPI_CHECK(*x->span != (size_t)-1, "%s is too large", x->name);
+    return ampi_check_array(ctx, x->name, x->array, *x->span, 1);
 }
 
 /* The scale that was given for an operand that is not FP8, or NULL. */
@@ -130,10 +129,10 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
     const ampi_stored a = ampi_stored_as(j->m, j->k, j->trans_a), b = ampi_stored_as(j->k, j->n, j->trans_b);
     const size_t ldd = j->ldd ? j->ldd : j->n, outputs = amp_gemm_outputs(j);
     ampi_matrix x[4] = {
-        {"a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
-        {"b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
-        {"d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
-        {"c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
+        {"desc.a", j->a, a.rows, a.cols, &j->lda, &j->stride_a, 0, &span->a},
+        {"desc.b", j->b, b.rows, b.cols, &j->ldb, &j->stride_b, 0, &span->b},
+        {"desc.d", j->d, j->m, j->n, &j->ldd, &j->stride_d, 1, &span->d},
+        {"desc.c", j->c, j->m, j->n, &j->ldc, &j->stride_c, 0, &span->c},
     };
     size_t i;
     if (!j->c.data) { /* d's own contents */
@@ -193,9 +192,15 @@ static void ampi_without_product(amp_gemm_job *j) {
 static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const ampi_goal *goal) {
     if (goal->kind == AMPI_EXPLAIN) snprintf(goal->text, goal->bytes, "nothing to do");
     if (goal->kind != AMPI_RUN || !j->dbias.data || !amp_gemm_biases(j)) return AMP_OK;
+    ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
     return (ctx->b->zero)(ctx, j->dbias.data, amp_gemm_biases(j) * amp_dtype_size(j->dbias.dtype));
 }
 
+static void ampi_gemm_wrote(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
+    ampi_wrote_array(ctx, j->d, span->d);
+    ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
+    if (!j->backward) ampi_wrote_array(ctx, j->aux, span->d);
+}
 /* A resolved product, whose operands are in the dtype in which they are read. */
 static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
     if (j->m == 0 || j->n == 0) return ampi_gemm_empty(ctx, j, goal);
@@ -203,6 +208,7 @@ static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spa
     if (j->c.data) AMPI_TRY(ampi_same_dtype(ctx, "desc.c", j->c, "desc.d", j->d));
     AMPI_TRY(ampi_gemm_overlaps(ctx, j, span));
     if (!ampi_nonzero(j->alpha.value)) ampi_without_product(j);
+    if (goal->kind == AMPI_RUN) ampi_gemm_wrote(ctx, j, span);
     switch (goal->kind) {
     case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
     case AMPI_TUNE: return ctx->b->gemm_tune ? (ctx->b->gemm_tune)(ctx, j) : AMP_OK;

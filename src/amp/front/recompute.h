@@ -61,6 +61,7 @@ static amp_status ampi_do_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) {
     AMPI_TRY(ampi_check_map(ctx, "desc.y", j.y, "desc.x", j.x, j.count));
     if (j.count == 0) return AMP_OK;
     AMPI_HAS(dropout);
+    ampi_wrote_array(ctx, j.y, j.count);
     return (ctx->b->dropout)(ctx, &j);
 }
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMPI_VERB(ctx, dropout, (ctx, desc)); }

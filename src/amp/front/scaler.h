@@ -21,33 +21,48 @@ static amp_status ampi_check_scale(amp_ctx *ctx, const char *name, float scale) 
     return AMP_OK;
 }
 
+static int ampi_is_scale(float x) { return amp_is_finite(x) && x > 0.0f && amp_is_finite(ampi_inverse(x)); }
+/* What a rule with this scale may not have, and which number it is; NULL: it is good. For what is given, and for what
+   comes from a file. */
+static const char *ampi_rule_fault(const amp_scaler_state *s, double *is) {
+    const float growth = s->growth_factor, backoff = s->backoff_factor;
+    *is = growth;
+    if (!amp_is_finite(growth) || !(growth > 1.0f)) return "growth_factor, which must be > 1,";
+    *is = backoff;
+    if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
+        return "backoff_factor, which must be in (0, 1),";
+    *is = s->growth_interval;
+    if (s->growth_interval < AMP_NONE) return "growth_interval, which must be > 0, 0 (for 2000) or AMP_NONE,";
+    *is = s->hysteresis;
+    if (s->hysteresis < 0) return "hysteresis, which must be >= 0,";
+    *is = s->min_scale;
+    if (!ampi_is_scale(s->min_scale)) return "min_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->min_scale > s->scale) return "min_scale, which may not be above the scale,";
+    *is = s->max_scale;
+    if (!ampi_is_scale(s->max_scale)) return "max_scale, which must be > 0, it and its reciprocal finite,";
+    if (s->max_scale < s->scale) return "max_scale, which may not be below the scale,";
+    *is = s->mode;
+    return s->mode > (uint32_t)AMP_SCALER_OFF ? "mode" : NULL;
+}
 /* checks a rule and writes it into *s (whose scale is the scale it will work with) */
 static amp_status ampi_scaler_rule(amp_ctx *ctx, amp_scaler_state *s, const amp_scaler_desc *d) {
-    float growth = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
-    float backoff = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
-    float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
-    float lo = ampi_nonzero(d->min_scale) ? d->min_scale : one;
-    float hi = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
-    AMPI_CHECK((uint32_t)d->mode <= (uint32_t)AMP_SCALER_OFF, "desc.mode is %d", (int)d->mode);
+    const float one = s->scale < 1.0f ? s->scale : 1.0f, largest = ampi_float(0x7f7fffffu);
+    amp_scaler_state t = *s;
+    const char *fault;
+    double is = 0.0;
     AMPI_CHECK(!d->flags, "desc.flags is not 0");
-    AMPI_CHECK(amp_is_finite(growth) && growth > 1.0f, "desc.growth_factor is %g; it must be > 1", (double)growth);
-    AMPI_CHECK(backoff > 0.0f && backoff < 1.0f, "desc.backoff_factor is %g; it must be in (0, 1)", (double)backoff);
-    AMPI_CHECK(d->growth_interval >= AMP_NONE, "desc.growth_interval is %d; > 0, 0 (for 2000) or AMP_NONE is needed",
-        (int)d->growth_interval);
-    AMPI_CHECK(d->hysteresis >= 0, "desc.hysteresis is %d; it must be >= 0", (int)d->hysteresis);
-    AMPI_TRY(ampi_check_scale(ctx, "desc.min_scale", lo));
-    AMPI_TRY(ampi_check_scale(ctx, "desc.max_scale", hi));
-    AMPI_CHECK(lo <= s->scale, "desc.min_scale %g is above the scale %g", (double)lo, (double)s->scale);
-    AMPI_CHECK(hi >= s->scale, "desc.max_scale %g is below the scale %g", (double)hi, (double)s->scale);
-    s->growth_factor = growth;
-    s->backoff_factor = backoff;
-    s->min_scale = lo;
-    s->max_scale = hi;
-    s->growth_interval = d->growth_interval ? d->growth_interval : 2000;
-    s->hysteresis = d->hysteresis ? d->hysteresis : 1;
-    s->mode = (uint32_t)d->mode;
-    s->no_check = d->no_check != 0;
-    s->dead_after = d->dead_after ? d->dead_after : 10;
+    t.growth_factor = ampi_nonzero(d->growth_factor) ? d->growth_factor : 2.0f;
+    t.backoff_factor = ampi_nonzero(d->backoff_factor) ? d->backoff_factor : 0.5f;
+    t.min_scale = ampi_nonzero(d->min_scale) ? d->min_scale : one;
+    t.max_scale = ampi_nonzero(d->max_scale) ? d->max_scale : largest;
+    t.growth_interval = d->growth_interval ? d->growth_interval : 2000;
+    t.hysteresis = d->hysteresis ? d->hysteresis : 1;
+    t.mode = (uint32_t)d->mode;
+    t.no_check = d->no_check != 0;
+    t.dead_after = d->dead_after ? d->dead_after : 10;
+    fault = ampi_rule_fault(&t, &is);
+    AMPI_CHECK(!fault, "desc.%s is %g", fault, is);
+    *s = t;
     return AMP_OK;
 }
 
@@ -299,6 +314,8 @@ static amp_status ampi_do_unscale(
     AMPI_TRY(ampi_check_list(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
+    for (i = 0; dst && i < n; i++)
+        ampi_wrote_array(ctx, dst[i], grads[i].count);
     if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
         AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));

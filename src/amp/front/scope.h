@@ -105,6 +105,14 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
+/* A verb writes here, or frees it: the casts of what lies there are stale. */
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
+    size_t i, n = ctx->scope && data ? ctx->scope->n_cached : 0;
+    for (i = 0; i < n; i++) {
+        ampi_cached *k = &ctx->scope->cached[i];
+        if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
+    }
+}
 static void ampi_iteration_ended(amp_ctx *ctx) {
     size_t i, n = ctx->scope ? ctx->scope->n_cached : 0;
     for (i = 0; i < n; i++)
@@ -418,8 +426,8 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
    that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    const int ends = reader == AMPI_BACKWARD && !k->set;
-    k->valid = !fresh ? 0 : 1 + ends;
+    const uint32_t ends = reader == AMPI_BACKWARD && !k->set;
+    k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */

@@ -258,16 +258,40 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
     return amp_fail(ctx, AMP_ERR_FORMAT, "%s: %s", f->path, what);
 }
 
-/* the state that a scaler gets from its section */
+static int ampi_is_amax(float x) { return ampi_bits(x) <= 0x7f800000u; } /* 0 .. Inf */
+/* the state that a scaler gets from its section: no other than one that create and steps can make */
 static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_state *t) {
-    int usable;
+    const char *fault;
+    double is = 0.0;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
     ampi_scaler_get(t, s->fields);
-    if (ampi_is_on(s->scaler) && t->mode == AMP_SCALER_OFF)
-        return ampi_bad_file(f, "it was saved from a scaler that was off");
-    usable = t->mode <= (uint32_t)AMP_SCALER_OFF && amp_is_finite(t->scale) && t->scale > 0.0f;
-    if (!usable || !amp_is_finite(ampi_inverse(t->scale))) return ampi_bad_file(f, "its loss scale is not usable");
+    if (!ampi_is_scale(t->scale)) return ampi_bad_file(f, "its loss scale is not usable");
     t->inverse = ampi_inverse(t->scale);
+    if (t->mode == AMP_SCALER_OFF)
+        return ampi_is_on(s->scaler) ? ampi_bad_file(f, "it was saved from a scaler that was off") : AMP_OK;
+    fault = ampi_rule_fault(t, &is);
+    if (fault) return ampi_bad_file(f, "its scaler's %s is %g", fault, is);
+    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found)
+        return ampi_bad_file(f, "its scaler's counts are none that steps make");
+    return AMP_OK;
+}
+/* an amp_fp8's words as they were read: scales, what is remembered of it, and a place in the history that it has */
+static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8_t *words) {
+    const size_t states = ampi_get(s->fields, 4) * sizeof(amp_fp8_state), history = ampi_get(s->fields + 4, 4);
+    const size_t bytes = s->elements.count * s->elements.size;
+    amp_fp8_state t;
+    float amax;
+    size_t i;
+    for (i = 0; i < states; i += sizeof t) {
+        memcpy(&t, words + i, sizeof t);
+        if (!ampi_is_scale(t.scale) || !ampi_is_scale(t.inverse)) return ampi_bad_file(f, "an FP8 scale is not usable");
+        if (!ampi_is_amax(t.amax) || !ampi_is_amax(t.window) || t.found || t.ticket || (t.at && t.at >= history))
+            return ampi_bad_file(f, "an FP8 tensor's state is none that casts make");
+    }
+    for (; i < bytes; i += sizeof amax) {
+        memcpy(&amax, words + i, sizeof amax);
+        if (!ampi_is_amax(amax)) return ampi_bad_file(f, "an FP8 history has a number that is no magnitude");
+    }
     return AMP_OK;
 }
 
@@ -445,6 +469,7 @@ static amp_status ampi_visit_read(ampi_file *f, ampi_section *s) { /* changes no
     at[0] = (uint8_t)is;
     if (!is) return AMP_OK;
     AMPI_TRY(ampi_read_section(f, s, at + 1));
+    if (s->kind == AMPI_SECTION_FP8) return ampi_fp8_from(f, s, at + 1 + s->n_fields);
     return s->kind == AMPI_SECTION_SCALER ? ampi_scaler_from(f, s, &t) : AMP_OK;
 }
 static amp_status ampi_visit_apply(ampi_file *f, ampi_section *s) {
@@ -551,8 +576,10 @@ static amp_status ampi_state_apply(ampi_file *f, const amp_state_desc *st) {
     size_t i;
     f->staged = 0;
     AMPI_TRY(ampi_walk(f, st, ampi_visit_apply));
-    for (i = 0; i < st->n_params; i++)
+    for (i = 0; i < st->n_params; i++) {
+        if (st->params[i]->n) AMPI_TRY(ampi_first_steps(st->params[i], NULL, 1));
         if (!st->params[i]->stochastic) AMPI_TRY(ampi_do_params_master_to_model(st->params[i]));
+    }
     return AMP_OK;
 }
 static amp_status ampi_state_load(ampi_file *f, const amp_state_desc *state) {

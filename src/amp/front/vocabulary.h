@@ -162,8 +162,8 @@ static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     v->made = made;
     v->fp8 = f->fp8;
     if (!f->fp8) {
-        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, 0, &l->x));
-        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, 0, &l->w));
+        AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, AMPI_FORWARD, &l->x));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, AMPI_FORWARD, &l->w));
         f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
         f->l.w = l->w;
     }
@@ -235,6 +235,8 @@ static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t
     j.logits = v->logits;
     j.dlogits = v->dlogits;
     j.targets = ampi_rows_of(j.targets, at, n, v->l.out);
+    ampi_wrote(ctx, j.loss, sizeof *j.loss);
+    ampi_wrote(ctx, j.row_loss, j.all * sizeof *j.row_loss);
     if (n) AMPI_TRY((ctx->b->xent)(ctx, &j));
     if (!v->gradients) return AMP_OK;
     for (from = 0; from == 0 || from < n; from += m) {
@@ -251,6 +253,7 @@ static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t
 static amp_status ampi_vocabulary_cast(amp_ctx *ctx, amp_array to, amp_array from, size_t n) {
     static const amp_cast_desc nearest = AMP_ZERO;
     if (!to.data || to.data == from.data) return AMP_OK;
+    ampi_wrote_array(ctx, to, n);
     return (ctx->b->cast)(ctx, to, from, n, &nearest);
 }
 static amp_status ampi_vocabulary_run(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_desc *given) {

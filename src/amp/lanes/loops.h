@@ -69,6 +69,19 @@ AMPI_OUTER void AMPI_F(grad_each)(float *u, const float *q, size_t n, float by, 
     AMPI_F(done)();
     if (AMPI_LEFT(i, n)) ampi_scalar_grad_each(u + i, q + i, n - i, by, factor);
 }
+/* What is left of n, fewer than a vector, in a vector: its activation takes as long as that of one float. */
+#  ifndef AMPI_HAS_SOME
+AMPI_INNER AMPI_FLOATS AMPI_F(load_some)(const float *u, size_t n) {
+    float some[AMPI_WIDTH] = {0};
+    memcpy(some, u, n * sizeof *u);
+    return AMPI_LOAD(some);
+}
+AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
+    float some[AMPI_WIDTH];
+    AMPI_STORE(some, x);
+    memcpy(u, some, n * sizeof *u);
+}
+#  endif
 /* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
     AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \

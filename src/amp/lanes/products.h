@@ -50,9 +50,10 @@ AMPI_OUTER void AMPI_F(pack4)(float *to, size_t width, const float *rows, size_t
 /* ---- `rows` is a constant wherever these are inlined: what lies beyond it is not compiled, and each p[i] and q[i] is
    a register. A list, no loop: with gcc -O1 they would be memory then ---- */
 #if AMPI_PASS == AMPI_PASS_VECTOR
-#  define AMPI_COLUMNS     (2u * AMPI_WIDTH)
-#  define AMPI_MOST_ROWS   12
-#  define AMPI_EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#  define AMPI_COLUMNS       (2u * AMPI_WIDTH)
+#  define AMPI_MOST_ROWS     12
+#  define AMPI_EIGHT_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#  define AMPI_EACH_ROW(X)   AMPI_EIGHT_ROWS(X) X(8) X(9) X(10) X(11)
 AMPI_INNER void AMPI_F(tile_fma)(float a, AMPI_FLOATS x, AMPI_FLOATS y, AMPI_FLOATS *p, AMPI_FLOATS *q) {
     AMPI_FLOATS s = AMPI_SET(a);
     *p = AMPI_FMA(s, x, *p);
@@ -97,7 +98,63 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
     }
 AMPI_TILES(AMP_X)
 #  undef AMP_X
-#  ifndef AMPI_HAS_FMA
+#  ifdef AMPI_HAS_FMA
+/* At most 8 rows of a strip, or 4 of two (`wide`), from column c on; `full` and `twice` are constants, too. */
+AMPI_INNER void AMPI_F(direct_rows)(
+    uint32_t rows, const ampi_direct *d, size_t r, size_t c, int wide, int full, int twice) {
+    const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
+    AMPI_FLOATS p[8] = {z, z, z, z, z, z, z, z};
+    AMPI_FLOATS q[4] = {z, z, z, z}, x, y = z, s;
+    const size_t row = d->a_row, a_k = d->a_k, b_k = d->b_k, strip = d->b_strip, n = d->cols - c;
+    const float *a = d->a + r * row, *b = d->b + c / AMPI_WIDTH * strip;
+    float *to = d->c + r * d->c_row + c;
+    size_t k;
+    for (k = d->depth; k--; a += a_k, b += b_k) {
+        x = full ? AMPI_LOAD(b) : AMPI_F(load_some)(b, n);
+        if (wide) y = AMPI_LOAD(b + strip);
+#  define AMPI_X(i) \
+    if (rows > i) s = AMPI_SET(a[i * row]); \
+    if (rows > i && twice) p[i] = AMPI_ADD(p[i], AMPI_MUL(s, x)); \
+    if (rows > i && !twice) p[i] = AMPI_FMA(s, x, p[i]); \
+    if (rows > i && wide) q[i % 4] = AMPI_FMA(s, y, q[i % 4]);
+        AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+    }
+#  define AMPI_X(i) \
+    if (rows > i && twice) p[i] = AMPI_ADD(z, p[i]); \
+    if (rows > i && full) AMPI_STORE(to + i * d->c_row, p[i]); \
+    if (rows > i && !full) AMPI_F(store_some)(to + i * d->c_row, n, p[i]); \
+    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i % 4]);
+    AMPI_EIGHT_ROWS(AMPI_X)
+#  undef AMPI_X
+}
+AMPI_INNER void AMPI_F(direct_block)(uint32_t rows, const ampi_direct *d, size_t r, int twice) {
+    size_t c = 0;
+    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH) {
+        AMPI_F(direct_rows)(4, d, r, c, 1, 1, 0);
+        if (rows == 8) AMPI_F(direct_rows)(4, d, r + 4, c, 1, 1, 0);
+    }
+    for (; c + AMPI_WIDTH <= d->cols; c += AMPI_WIDTH)
+        AMPI_F(direct_rows)(rows, d, r, c, 0, 1, twice);
+    if (c < d->cols) AMPI_F(direct_rows)(rows, d, r, c, 0, 0, twice);
+}
+AMPI_INNER void AMPI_F(direct_blocks)(const ampi_direct *d, int twice) {
+    size_t r = 0;
+    for (; !twice && r + 8 <= d->rows; r += 8)
+        AMPI_F(direct_block)(8, d, r, twice);
+    for (; !twice && r + 4 <= d->rows; r += 4)
+        AMPI_F(direct_block)(4, d, r, twice);
+    for (; r < d->rows; r++)
+        AMPI_F(direct_block)(1, d, r, twice);
+}
+AMPI_OUTER void AMPI_F(direct)(const ampi_direct *d, int twice) {
+    if (twice)
+        AMPI_F(direct_blocks)(d, 1);
+    else
+        AMPI_F(direct_blocks)(d, 0);
+    AMPI_F(done)();
+}
+#  else
 AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a, const float *b, float *c, int first) {
     size_t i, k;
     for (i = 0; i < rows; i++, c += AMPI_LDC) {

@@ -147,23 +147,64 @@ AMPI_OUTER uint32_t AMPI_F(fit_to)(float *to, const float *u, size_t n, float by
     AMPI_F(done)();
     return AMPI_LEFT(i, n) ? ampi_scalar_fit_to(to + i, u + i, n - i, by, limit, amax) : amax;
 }
-AMPI_OUTER float AMPI_F(dot)(const float *a, const float *b, size_t n) {
-    const size_t width = AMPI_WIDTH;
-    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
-    float lane[AMPI_WIDTH], sum;
-    size_t i, k;
-    for (i = 0; i + 4u * width <= n; i += 4u * width) {
-        s0 = AMPI_FMA(AMPI_LOAD(a + i), AMPI_LOAD(b + i), s0);
-        s1 = AMPI_FMA(AMPI_LOAD(a + i + width), AMPI_LOAD(b + i + width), s1);
-        s2 = AMPI_FMA(AMPI_LOAD(a + i + 2u * width), AMPI_LOAD(b + i + 2u * width), s2);
-        s3 = AMPI_FMA(AMPI_LOAD(a + i + 3u * width), AMPI_LOAD(b + i + 3u * width), s3);
+/* Of a product's factors: fused operations make a NaN quiet. */
+AMPI_INNER AMPI_FLOATS AMPI_F(factor)(const char *p, amp_dtype t) {
+    if (t == AMP_F32) return AMPI_AS_FLOATS(AMPI_LOAD_WORDS(p));
+    if (t == AMP_BF16) return AMPI_AS_FLOATS(AMPI_SHL(AMPI_F(load16)(p), 16));
+    return AMPI_AS_FLOATS(AMPI_F(widened)(p, t));
+}
+/* lane[0 .. 2 W]: the products of a with two rows, added up by lanes; n: a multiple of 4 W. */
+AMPI_INNER void AMPI_F(two_rows_of)(amp_dtype t, float *lane, const float *a, const char *b, size_t step, size_t n) {
+    const size_t next = amp_dtype_size(t) * AMPI_WIDTH;
+    const AMPI_FLOATS z = AMPI_SET(0.0f);
+    AMPI_FLOATS s[4] = {z, z, z, z}, u[4] = {z, z, z, z}, x;
+    for (; n; n -= 4u * AMPI_WIDTH, a += 4u * AMPI_WIDTH, b += 4u * next) {
+#  define AMPI_X(v) \
+    x = AMPI_LOAD(a + v * AMPI_WIDTH); \
+    s[v] = AMPI_FMA(x, AMPI_F(factor)(b + v * next, t), s[v]); \
+    u[v] = AMPI_FMA(x, AMPI_F(factor)(b + step + v * next, t), u[v]); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 2u * step + v * next); \
+    if (v * next % 64u == 0) AMPI_PREFETCH(b + 3u * step + v * next);
+        AMPI_X(0)
+        AMPI_X(1)
+        AMPI_X(2)
+        AMPI_X(3)
+#  undef AMPI_X
     }
-    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s0, s1), AMPI_ADD(s2, s3)));
-    for (sum = lane[0], k = 1; k < AMPI_WIDTH; k++)
-        sum += lane[k];
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
+    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s[0], s[1]), AMPI_ADD(s[2], s[3])));
+    AMPI_STORE(lane + AMPI_WIDTH, AMPI_ADD(AMPI_ADD(u[0], u[1]), AMPI_ADD(u[2], u[3])));
+}
+AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    if (t == AMP_F32) AMPI_F(two_rows_of)(AMP_F32, lane, a, b, step, n);
+#  ifdef AMPI_HAS_FMA
+    if (t == AMP_F16) AMPI_F(two_rows_of)(AMP_F16, lane, a, b, step, n);
+    if (t == AMP_BF16) AMPI_F(two_rows_of)(AMP_BF16, lane, a, b, step, n);
+#  endif
+}
+AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
+    float lane[4u * AMPI_WIDTH], left[16u * AMPI_WIDTH];
+    const float *last = (const float *)(const void *)b + whole;
+    size_t ld = step / 4u, r;
+    if (whole) {
+        AMPI_F(two_rows)(lane, a, b, step, t, whole);
+        AMPI_F(two_rows)(lane + 2u * AMPI_WIDTH, a, b + 2u * step, step, t, whole);
+    }
+    if (t != AMP_F32 && rest) {
+        for (r = 0; r < 4; r++) {
+            const char *from = b + r * step + whole * size;
+            if (t == AMP_F16)
+                AMPI_F(widen_f16)(left + r * 4u * AMPI_WIDTH, from, rest);
+            else
+                AMPI_F(widen_bf16)(left + r * 4u * AMPI_WIDTH, from, rest);
+        }
+        last = left;
+        ld = 4u * AMPI_WIDTH;
+    }
+    AMPI_F(done)();
+    memset(to, 0, 4u * sizeof *to);
+    if (whole) ampi_four_chains(to, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
+    if (rest) ampi_four_chains(to, last, ld, rest, a + whole);
 }
 /* The exponents of one vector; what is found on the way goes into the counters. */
 AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {

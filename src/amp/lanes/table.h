@@ -4,7 +4,7 @@
 /* the loops that each path has */
 /* clang-format off */
 #  define AMPI_LOOPS(X) \
-    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dot) X(squares) X(sum) X(count) X(largest) \
+    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
     X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
 /* clang-format on */
@@ -19,6 +19,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMP_X
 #  ifdef AMPI_HAS_FMA
     k->fused = NULL;
+    k->direct = AMPI_F(direct);
 #  else
     k->fused = AMPI_F(fused);
 #  endif
@@ -63,6 +64,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMPI_EQUAL
 #  undef AMPI_HAS_FMA
 #  undef AMPI_HAS_SHIFT_EACH
+#  undef AMPI_HAS_SOME
 #  undef AMPI_HAS_MASKS
 #  undef AMPI_HAS_HALVES
 #  undef AMPI_HAS_HALVES_OF_F8

@@ -17,6 +17,7 @@ typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
 typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
+typedef struct amp_any16 { uint16_t bits; } amp_any16; /* FP16 or BF16, as an amp_dtype beside it says at run time */
 
 /* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
    verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
@@ -44,7 +45,8 @@ AMP_INLINE amp_optional amp_opt(float x);
    first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
    without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
    `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. */
+   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. A getter that asks
+   the device, or can fail, returns a status and fills *out; the others return the value. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 

@@ -123,44 +123,41 @@ AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b
     int busy = row * AMPI_K_DOWN < a.rows && column * AMPI_K_ACROSS < b.rows;
     float sum[AMPI_K_MINE], total[AMPI_K_MINE];
     ampi_k_eight mine_a, mine_b[AMPI_K_EIGHTS];
-    size_t k0 = 0;
     AMP_UNROLL
     for (i = 0; i < AMPI_K_MINE; i++) {
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
-    do {
-        if (k0 == 0) {
-            ampi_k_fetch_first(&mine_a, a, me);
+    for (; batches; batches--) {
+        size_t k0 = 0;
+        ampi_k_fetch_first(&mine_a, a, me);
+        AMP_UNROLL
+        for (i = 0; i < AMPI_K_EIGHTS; i++)
+            ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
+        do {
+            ampi_k_put((float *)room, mine_a, a, negative_zero);
             AMP_UNROLL
             for (i = 0; i < AMPI_K_EIGHTS; i++)
-                ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
-        }
-        ampi_k_put((float *)room, mine_a, a, negative_zero);
-        AMP_UNROLL
-        for (i = 0; i < AMPI_K_EIGHTS; i++)
-            ampi_k_put((float *)bs, mine_b[i], b, zero);
-        __syncthreads();
-        k0 += AMPI_K_SLICE;
-        ampi_k_fetch_next(&mine_a, a, k0);
-        AMP_UNROLL
-        for (i = 0; i < AMPI_K_EIGHTS; i++)
-            ampi_k_fetch_next(&mine_b[i], b, k0);
-        if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
-        if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
+                ampi_k_put((float *)bs, mine_b[i], b, zero);
+            __syncthreads();
+            k0 += AMPI_K_SLICE;
+            ampi_k_fetch_next(&mine_a, a, k0);
             AMP_UNROLL
-            for (i = 0; i < AMPI_K_MINE; i++) {
-                total[i] = amp_add(total[i], sum[i]);
-                sum[i] = 0.0f;
+            for (i = 0; i < AMPI_K_EIGHTS; i++)
+                ampi_k_fetch_next(&mine_b[i], b, k0);
+            if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
+            if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
+                AMP_UNROLL
+                for (i = 0; i < AMPI_K_MINE; i++) {
+                    total[i] = amp_add(total[i], sum[i]);
+                    sum[i] = 0.0f;
+                }
             }
-        }
-        __syncthreads();
-        if (k0 < a.k) continue;
-        k0 = 0; /* the next batch */
-        a.first += p.stride_a;
+            __syncthreads();
+        } while (k0 < a.k);
+        a.first += p.stride_a; /* the next batch */
         b.first += p.stride_b;
-        batches--;
-    } while (batches);
+    }
     AMP_UNROLL
     for (i = 0; i < AMPI_K_DOWN; i++)
         room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],

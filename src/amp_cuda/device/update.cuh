@@ -44,7 +44,8 @@ typedef struct ampi_k_updating {
     amp_dtype grad_type, weight_type;
     amp_draw draw;
     const ampi_k_u4 *keys; /* AMPI_KEYS for each amp_stored */
-    int stochastic, moments, pair, drawn, brief;
+    int stochastic, moments, pair, drawn;
+    int brief;     /* Adam: ampi_k_adam_brief may; SGD: this is the parameter's first step */
     int grad_wide; /* gradients are aligned where the other arrays are */
 } ampi_k_updating;
 
@@ -340,7 +341,8 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
     if (!ampi_nonzero(coef->momentum)) {
         c.momentum = 0.0f;
         ampi_k_update_each<kind>(step, x, &c);
-    } else if (coef->first) {
+    } else if (brief) {
+        c.first = 1;
         ampi_k_update_each<kind>(step, x, &c);
     } else {
         c.first = 0;
@@ -350,7 +352,7 @@ AMPI_K void ampi_k_update_rule(float (&step)[N], ampi_k_working<N> *x, const amp
 /* One of them, with the count of its update: counting has no registers for all of them at once. */
 template <int kind, int N>
 AMPI_K uint32_t ampi_k_update_counted(
-    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, ampi_k_tally *tally) {
+    ampi_k_working<N> *x, uint32_t k, uint64_t at, const amp_coef *coef, int first, ampi_k_tally *tally) {
     ampi_k_working<1> one;
     float step[1];
     uint32_t old = x->w[k];
@@ -359,7 +361,7 @@ AMPI_K uint32_t ampi_k_update_counted(
     one.b[0] = x->b[k];
     one.v[0] = x->v[k];
     one.inf = 0;
-    ampi_k_update_rule<kind>(step, &one, coef, 0);
+    ampi_k_update_rule<kind>(step, &one, coef, first);
     x->w[k] = one.w[0];
     x->b[k] = one.b[0];
     x->v[k] = one.v[0];
@@ -374,7 +376,8 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     ampi_k_update_load<kind>(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
-        if (counted) updates |= ampi_k_update_counted<kind>(&x, k, at, coef, tally) << k;
+        if (counted)
+            updates |= ampi_k_update_counted<kind>(&x, k, at, coef, kind == AMP_UPDATE_SGD && p->brief, tally) << k;
     if (!counted) ampi_k_update_rule<kind>(step, &x, coef, p->brief);
     if (p->zero) {
         uint32_t zero[N];
@@ -478,6 +481,7 @@ AMPI_K void ampi_k_update_common(ampi_k_update_room *room, const amp_update_job 
         amp_param_entry like;
         like.group = k / 2u;
         like.no_decay = k % 2u;
+        like.before = 0;
         room->coef[k] = amp_coef_of(job, &like);
     }
     ampi_k_update_keys(room->keys, seed);
@@ -514,6 +518,7 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
             p.zero = job.accum ? p.e.accum : NULL;
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
             p.brief = kind == AMP_UPDATE_ADAM && ampi_k_is_brief(own);
+            if (kind == AMP_UPDATE_SGD) p.brief = amp_is_first_step(room->record.steps, &p.e);
             ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
         }
         i += gridDim.x;

@@ -258,8 +258,11 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
     plan->epilogue = ampi_cu_gelu_epilogue(p);
     return NULL;
 }
-/* As much as possible inside the product. */
-static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+static int ampi_cu_has_gelu(const amp_gemm_job *p) {
+    return p->d.dtype != AMP_F32 && p->act == AMP_GELU && !p->bias_per_row;
+}
+/* As much as possible inside the product; `leave`: but for GELU. */
+static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job *p, int leave, ampi_cu_plan *plan) {
     int narrow = p->d.dtype != AMP_F32, bias = p->bias.data != NULL, aux = p->aux.data != NULL;
     int along = bias && !p->bias_per_row; /* the one that cuBLASLt has */
     int fits = along && p->bias.dtype == ampi_cu_bias_type(p);
@@ -267,15 +270,18 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
     plan->convert = along && !fits && narrow; /* an F32 d gets such a bias from ampi_k_epilogue, unrounded */
     if (plan->convert && p->n > c->bias_room) return "the bias is in a different dtype than d";
     if (p->backward) return ampi_cu_fuse_backward(p, plan);
-    if (narrow && p->act == AMP_GELU && !p->bias_per_row) return ampi_cu_fuse_gelu(p, plan);
+    if (ampi_cu_has_gelu(p) && !leave) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
     return plan->after && ampi_cu_f8(p->d.dtype) ? "cuBLASLt has no such epilogue for an FP8 d" : NULL;
 }
 /* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is
-   a backward or the act of an FP8 product, whose bounds allow it. */
-static const char *ampi_cu_split_epilogue(const amp_gemm_job *p, ampi_cu_plan *plan) {
+   a backward or an act, whose bounds allow it. GELU of a 16-bit d is this way what it is in cuBLASLt where that has no
+   such product but a kernel of its own: two launches, and two roundings. */
+static const char *ampi_cu_split_epilogue(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int gelu = ampi_cu_has_gelu(p) && !p->backward;
+    if (gelu && !ampi_cu_f8(p->a.dtype)) return ampi_cu_fuse_epilogue(c, p, 1, plan);
     plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     plan->convert = 0;
     plan->after = 1;
@@ -301,8 +307,18 @@ static uint32_t ampi_cu_f32_sums(const ampi_cuda *c, const amp_gemm_job *p) {
     return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
+/* The bias, too, of an FP8 product whose d has 16 bits: the GPUs of sm_89 have few that add one. */
+static const char *ampi_cu_leave_bias(const amp_gemm_job *p, ampi_cu_plan *plan) {
+    int left = p->bias.data && !p->bias_per_row && p->d.dtype != AMP_F32 && !ampi_cu_f8(p->d.dtype);
+    if (!left) return "there is nothing to leave";
+    plan->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    plan->convert = 0;
+    plan->after = 1;
+    return NULL;
+}
+
 /* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each
-   with the epilogue in the product, then after it. */
+   with the epilogue in the product, then after it (of FP8, last, the bias, too). */
 typedef struct ampi_cu_ways {
     const ampi_cuda *c;
     const amp_gemm_job *p;
@@ -312,12 +328,14 @@ typedef struct ampi_cu_ways {
 
 static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
     const char *why = ampi_cu_refusal(it->c, it->p);
-    int f16 = ampi_cu_f16_sums(it->p);
+    int f16 = ampi_cu_f16_sums(it->p), f8 = ampi_cu_f8(it->p->a.dtype);
+    uint32_t ways = f16 ? 4u : 2u + (uint32_t)f8;
     if (why) it->next = 4u;
-    while (it->next < (f16 ? 4u : 2u)) {
+    while (it->next < ways) {
         uint32_t way = it->next++;
         plan->compute = f16 && way < 2u ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
-        why = way % 2u ? ampi_cu_split_epilogue(it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, plan);
+        why = way % 2u ? ampi_cu_split_epilogue(it->c, it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, 0, plan);
+        if (f8 && way == 2u) why = ampi_cu_leave_bias(it->p, plan);
         if (!why) return 1;
         if (!it->why) it->why = why;
     }

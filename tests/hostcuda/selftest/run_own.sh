@@ -43,6 +43,27 @@ for v in plain asan tsan msan vg; do
     if run $v "$own/softmax.cu" "" && grep -q 'add up to 1' "$work/said"; then ok
     else bad "softmax.cu, $v: nothing is wrong with it"; cat "$work/said"; fi
 done
+if have plain && env --default-signal=INT true 2>/dev/null; then # a kernel that never ends: progress, then Ctrl-C (a background ignores it)
+    HCU_PROGRESS_EVERY=1 CHECK=plain env --default-signal=INT timeout 120 "$here/../run.sh" "$own/stuck.cu" >"$work/said" 2>&1
+    rc=$?
+    waits=$(grep -n '0 to 31 wait here' "$own/stuck.cu" | cut -d: -f1)
+    at='hostcuda: launch 1: kernel stuck, block (0,0,0), thread (32,0,0); 0 of 2 blocks are done'
+    if [ $rc = 1 ] && grep -q 'hostcuda-run: interrupted' "$work/said" && [ "$(grep -cF "$at" "$work/said")" -ge 3 ] &&
+        grep -q "block (0,0,0), threads 0 to 31 .*wait at .*stuck.cu:$waits\$" "$work/said"
+    then ok; else bad "stuck.cu: no progress, or not where it was interrupted (status $rc)"; cat "$work/said"; fi
+fi
+digits() { # MISTAKE VARIANT WHAT IS SAID: NaN or the accuracy of a guess, docs/hostcuda.md
+    run "$2" "$own/digits.cu" "-DMISTAKE=$1"
+    if grep -qE "$3" "$work/said"; then ok; else bad "digits.cu, mistake $1, $2: not said: $3"; cat "$work/said"; fi
+}
+if have plain; then
+    digits 2 plain '^4 of 40 right, first logit is NaN'
+    HCU_FILL=0 && export HCU_FILL
+    digits 2 plain '^40 of 40 right, first logit is a number' # a GPU's fresh memory, and the author's luck
+    unset HCU_FILL
+fi
+if have tsan; then digits 4 tsan 'digits\.cu:[0-9]*: data race'; fi
+if have msan; then digits 2 msan 'digits\.cu:[0-9]*: uninitialised'; fi
 echo "$table" | while read -r n v text; do
     [ -n "$n" ] && have "$v" || continue
     case ${OWN_FEWER:+$n} in 5 | 7) continue ;; esac # the table of bugs.cu has them too
