@@ -1,5 +1,6 @@
 /* ---- layers: forward and backward as products, their dtypes, FP8 copies and chains.
-   tests: tests/test_products.c, tests/test_fp8.c, tests/test_product_table.c ---- */
+   tests: tests/test_products.c, tests/test_layers.c, tests/test_paths.c, tests/test_fp8.c, tests/test_product_table.c
+   ---- */
 
 /* A factor of a layer's products, as made by ampi_plain_factor or ampi_fp8_factor. */
 typedef struct ampi_factor {

@@ -1,5 +1,5 @@
 /* ==== >>front-operations =========================================================================================
-   The tables of operations, and what a policy does with them.   tests: tests/test_policy.c */
+   The tables of operations, and what a policy does with them.   tests: tests/test_policy.c, tests/test_edges.c */
 
 typedef char ampi_edits_fit[(size_t)AMP_OP_COUNT <= sizeof((amp_policy *)0)->edits ? 1 : -1];
 

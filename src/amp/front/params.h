@@ -1,5 +1,5 @@
 /* ==== >>front-params =============================================================================================
-   Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c */
+   Parameter sets.   tests: tests/test_params.c, tests/test_layouts.c, tests/test_step.c, tests/test_resume.c */
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;

@@ -1,5 +1,5 @@
 /* ==== >>front-status =============================================================================================
-   Names of statuses and dtypes, host memory.   tests: tests/test_context.c */
+   Names of statuses and dtypes, host memory.   tests: tests/test_context.c, tests/test_formats.c */
 
 AMP_API const char *amp_strerror(amp_status status) {
     switch (status) {

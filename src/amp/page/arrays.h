@@ -10,7 +10,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
-   From AMP_F64 to AMP_F32 only to nearest.
+   AMP_F64 to AMP_F32: AMP_NEAREST only.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
@@ -21,8 +21,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, of doubles, too. In lists a count is needed; 0 is an empty array, as {NULL}
-   is. AMP_OK whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, doubles too. Each needs its count; 0, or {NULL}, is an empty array. AMP_OK
+   whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {

@@ -90,8 +90,8 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's, but SGD's first update is a parameter's own: the first one after its momentum was all 0 when it came
-   into use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
+   is the set's, but the first step of SGD is a parameter's own: again if its momentum is all 0 when it comes into
+   use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
    the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
 /* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled

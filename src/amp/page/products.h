@@ -40,18 +40,18 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     uint32_t trans_a, trans_b;  /* 1: A is stored [k,m], B is stored [n,k] */
     uint32_t flags;             /* AMP_GEMM_*, or 0 */
     uint32_t bias_per_row;      /* 1: bias and dbias have m elements, one for each row of d: images, channels first */
-    uint32_t sum_batches, _pad; /* sum_batches 1: one d = act(alpha * the sum over all batches of op(A) op(B) + beta * C
-                                  + bias), by batch and then k. On CUDA fast into an F32 d only */
+    uint32_t sum_batches, _pad; /* sum_batches 1: all batches add up to one d = act(alpha * sum op(A) op(B) + beta * C
+                                  + bias), batch after batch, each along k. On CUDA fast only if d is F32 */
     amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
     size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
-    amp_array bias;       /* n elements of any dtype, or data NULL */
+    amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
                       input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
-    amp_array
-        dbias; /* output, n elements of any dtype, or data NULL: column sums of d. A bias gradient if d is a dy; if
-                        d is a dw: amp_column_sums. Batch 1 and ldd 0 or n only */
+    /* output, as many as bias, any dtype, or data NULL: sums of d's columns (bias_per_row: rows). A bias gradient if d
+       is a dy; if d is a dw: amp_column_sums. Needs one d (batch 1 or sum_batches), packed */
+    amp_array dbias;
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
@@ -59,8 +59,8 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
-                           Where beta times *beta_ptr is 0, c (NaN in it) does not count, as with beta 0; an *alpha_ptr
-                           of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
+                           If beta * *beta_ptr is 0, c has no effect, nor has NaN in it; it must still be there. An
+                           *alpha_ptr of 0 is a factor like any other: NaN and Inf of a and b stay NaN */
     const float *scale_a, *scale_b;      /* context memory, FP8 a, b only: factors of their elements; NULL => 1 */
     const float *scale_d;                /* context memory, FP8 d only: d = scale_d * act(...), saturated; NULL => 1 */
     float *amax_d;      /* output in context memory, FP8 d only: largest |act(...)|, before scale_d; or NULL */
@@ -97,10 +97,10 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
     uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
     uint32_t _pad;
-    amp_precision *record; /* host: written by forward, read by backward. NULL: dtypes are given; x, w, dy share one,
-                              and a forward that a scope would cast is refused if dx or dw is given */
+    amp_precision *record; /* host: written by forward, read by backward. NULL: give all dtypes, one for x, w and dy;
+                              if dx or dw is given, forward is refused where a scope would cast x or w */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
-    amp_dtype pin;             /* x and w are read in this dtype, see amp_gemm_desc.pin */
+    amp_dtype pin;             /* x, w and dy are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
     amp_fp8 *fp8; /* NULL, or: its tensors fp8_first, + 1 and + 2 make FP8 copies of x, w and dy (F32 or 16 bits) ... */
     size_t fp8_first, scratch_bytes;
@@ -118,8 +118,9 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
-   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: sums of 0.
-   dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend), bit contract. */
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst
+   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend),
+   bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
@@ -146,7 +147,7 @@ typedef struct amp_activation_desc { /* y[i] = act(x[i]); or, with dx, dx[i] = d
     amp_act act; /* not AMP_ACT_NONE */
     size_t count;
     amp_array x;  /* the value before act: read by forward, and by backward of GELU, GELU_ERF and SILU */
-    amp_array y;  /* forward's output, may be x; read by backward of ReLU, TANH and SIGMOID. AMP_AUTO => x's dtype */
+    amp_array y;  /* forward's output, may be x, AMP_AUTO => x's dtype; read by backward of ReLU, TANH and SIGMOID */
     amp_array dy; /* gradient of y, for backward */
     amp_array dx; /* backward's output, may be dy; AMP_AUTO => dy's dtype. data NULL: forward */
     uint64_t _end;
@@ -162,46 +163,47 @@ typedef struct amp_xent_desc {
     size_t rows, classes;
     size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
     amp_array logits; /* [rows, classes] */
-    /* What is right, one of four, the others NULL. Labels in context memory, [rows]: 0 .. classes-1; negative: the row
-       is left out (gradient 0). Or a target per class, [rows, classes], any dtype: a row should sum up to 1 */
+    /* The answers: give one of four. Labels: context memory, [rows], 0 .. classes-1; a negative one leaves its row out,
+       gradient 0. Or targets, [rows, classes], any dtype: a row should sum up to 1 */
     const int32_t *labels;
     const int64_t *labels64;
     const uint8_t *labels8;
     amp_array targets;
-    amp_array weights;  /* of the classes, [classes], any dtype, or data NULL: 1 each */
-    float *loss;        /* context memory, one float, or NULL: mean or sum of -log softmax(logits)[label], NOT scaled */
-    float *row_loss;    /* context memory, [rows]; NULL only if loss is NULL (it is where the sum is made from) */
-    amp_array dlogits;  /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
+    amp_array weights;   /* of the classes, [classes], any dtype, or data NULL: 1 each */
+    float *loss;         /* context memory, one float, or NULL: mean or sum of row_loss, NOT scaled */
+    float *row_loss;     /* context memory, [rows]: -log softmax(logits)[label]; NULL only if loss is NULL */
+    amp_array dlogits;   /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
                            count of rows * ld or more the columns from classes to ld are its own: zeros are written */
-    amp_scaler *scaler; /* NULL => 1. Read where the verb runs: no host synchronisation */
+    amp_scaler *scaler;  /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
     float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
-    uint32_t softmax; /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. labels, targets, weights,
-                            loss, row_loss and scaler NULL, smoothing 0 */
+    uint32_t softmax;    /* 1: no gradient; dlogits = softmax(logits) * factor, to sample from. Labels, targets,
+                            weights, loss, row_loss and scaler NULL, smoothing 0 */
     const amp_precision *from; /* host: record of the layer that made logits of dtype AMP_AUTO; dlogits AUTO: same */
     uint64_t _end;
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
    classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
-   a row is multiplied by w[c]; the mean is a sum divided by that of w[label] over the rows that count (0: by 1); with
-   `targets` by rows. A target of 0 counts nothing, whatever its logit. Class: enqueue. Numerics: bit contract. */
+   a row is multiplied by w[c]; the mean divides the sum by that of w[label] over the rows that count (by 1 if that is
+   0); with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
+   Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 /* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
 typedef struct amp_linear_xent_desc {
     uint32_t _begin, _pad;
-    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y, aux, dy: dtypes alone; no act, before, after.
-                               dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
+    amp_linear_desc linear; /* as for amp_linear_forward and _backward. y: its dtype alone; aux, dy: leave zero; no act,
+                               before, after. dx, dw and dbias data NULL: the loss alone. scratch NULL, with FP8 too */
     amp_xent_desc xent;   /* as for amp_softmax_cross_entropy. rows, classes, ld: 0 or the layer's; logits, dlogits: no
                                data, dlogits.dtype AMP_AUTO => what products read w in (FP8: y's dtype) */
-    size_t chunk;         /* 0 => as many as have 64 MB of logits in FP32, a multiple of 256, at least 256 */
-    void *scratch;        /* context memory, aligned to 256 bytes: begins with the last piece's logits, or gradient */
+    size_t chunk;         /* 0 => as many as have 64 MiB of logits in FP32, a multiple of 256, at least 256 */
+    void *scratch;        /* context memory, aligned to 256 bytes: afterwards the last piece's logits, or gradient */
     size_t scratch_bytes; /* at least what amp_linear_cross_entropy_bytes says */
     uint64_t _end;
 } amp_linear_xent_desc;
 
-/* Loss, row losses, dx, dw and dbias as from the three verbs. Rows that count are counted before the first piece. With
+/* Loss, row losses, dx, dw, dbias as from forward, cross-entropy and backward in a row; the mean is over all rows. With
    several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
    logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
    apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
