@@ -255,7 +255,7 @@ first_page() {
 case $* in
 '' | --look)
     cd "$here" || exit 2
-    set -- README.md docs/faq.md docs/threads.md docs/gpu.md docs/coming-from.md docs/recipes.md "$@" docs/lesson.md amp.h
+    set -- README.md docs/faq.md docs/threads.md docs/gpu.md docs/coming-from.md docs/from-fp32.md docs/recipes.md "$@" docs/lesson.md amp.h
     # shellcheck disable=SC2046 # one word per file
     set -- "$@" --links $(find ./*.md docs examples tests bench -name '*.md' | sed 's|^\./||' | sort | grep -v -x -F "$(printf '%s\n' "$@")")
     contents
