@@ -5240,19 +5240,19 @@ static int ampi_is_scale(float x) { return amp_is_finite(x) && x > 0.0f && amp_i
    comes from a file. */
 static const char *ampi_rule_fault(const amp_scaler_state *s, double *is) {
     const float growth = s->growth_factor, backoff = s->backoff_factor;
-    *is = growth;
+    *is = (double)growth;
     if (!amp_is_finite(growth) || !(growth > 1.0f)) return "growth_factor, which must be > 1,";
-    *is = backoff;
+    *is = (double)backoff;
     if (!amp_is_finite(backoff) || !(backoff > 0.0f && backoff < 1.0f))
         return "backoff_factor, which must be in (0, 1),";
     *is = s->growth_interval;
     if (s->growth_interval < AMP_NONE) return "growth_interval, which must be > 0, 0 (for 2000) or AMP_NONE,";
     *is = s->hysteresis;
     if (s->hysteresis < 0) return "hysteresis, which must be >= 0,";
-    *is = s->min_scale;
+    *is = (double)s->min_scale;
     if (!ampi_is_scale(s->min_scale)) return "min_scale, which must be > 0, it and its reciprocal finite,";
     if (s->min_scale > s->scale) return "min_scale, which may not be above the scale,";
-    *is = s->max_scale;
+    *is = (double)s->max_scale;
     if (!ampi_is_scale(s->max_scale)) return "max_scale, which must be > 0, it and its reciprocal finite,";
     if (s->max_scale < s->scale) return "max_scale, which may not be below the scale,";
     *is = s->mode;
