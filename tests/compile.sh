@@ -383,6 +383,8 @@ cxx_family() {
 header=$(realpath ../../amp.h)
 if have "$CC"; then self_test "$CC"; c_family "$CC"; else skip "no C compiler \"$CC\""; fi
 if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
+# shellcheck disable=SC2086
+if [ -z "$full" ] && have clang; then must "clang: the implementation, strict warnings" clang -std=c99 $WARN $WARN_C -fsyntax-only strict.c; fi
 if have clang; then padding clang; else skip "no clang: -Wpadded and -Weverything are not looked at"; fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
