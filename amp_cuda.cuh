@@ -12,6 +12,7 @@
        nvcc -O2 -arch=native -c amp_gpu.cu               // the two lines above, for the GPU of this machine
        gcc  -O2 -c main.c amp_impl.c                     // your program, amp.h's own two lines
        gcc  main.o amp_impl.o amp_gpu.o -L/usr/local/cuda/lib64 -lcudart -lcublasLt -lstdc++ -lm
+                                                         // "undefined reference to __cxa_...": no -lstdc++
 
    Always give nvcc an -arch, or one -gencode per kind of GPU. Without it nvcc 13 makes code for sm_75 alone: every
    other GPU compiles it again when the program first runs, for seconds. The default of nvcc 12, sm_52, is too old.
