@@ -2844,6 +2844,7 @@ AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b
         sum[i] = 0.0f;
         total[i] = negative_zero; /* the first block's sum plus this is that sum */
     }
+    AMP_NO_UNROLL
     for (; batches; batches--) {
         size_t k0 = 0;
         ampi_k_fetch_first(&mine_a, a, me);

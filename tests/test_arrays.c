@@ -701,7 +701,7 @@ static void cast_doubles(t_run *t) {
         }
         t_note(t, "%s to f64", amp_dtype_name(to));
         for (i = 0; i < n; i++)
-            ampi_store_pattern(from, to, i, t_pattern(t));
+            ampi_store_pattern(from, to, i, ref_f32_bits(t_pattern(t)));
         CHECK_OK(amp_cast(t->ctx, amp_arr(dst, AMP_F64), amp_arr(t_put(t, from, size * n), to), n, NULL));
         t_get(t, back, dst, 8 * n);
         for (i = 0, wrong = 0; i < n; i++) {
