@@ -516,7 +516,15 @@ static void a_second_thread(t_run *t) {
     amp_ctx_destroy(m.ctx);
 }
 
-/* A thread that is cancelled inside a verb ends after it. */
+/* A thread that is cancelled inside a verb ends after it. AddressSanitizer of clang 14 takes the end of any cancelled
+   thread for a fault. */
+#if defined(__SANITIZE_ADDRESS__)
+#  define CANCEL_IS_KNOWN 0
+#elif defined(__has_feature)
+#  define CANCEL_IS_KNOWN (!__has_feature(address_sanitizer))
+#else
+#  define CANCEL_IS_KNOWN 1
+#endif
 typedef struct cancelled {
     amp_ctx *ctx;
     amp_status got;
@@ -542,6 +550,10 @@ static void cancelled_after_it(t_run *t) {
     amp_ctx *ctx = NULL;
     pthread_t thread;
     void *result = NULL;
+    if (!CANCEL_IS_KNOWN) {
+        t_skip(t, "AddressSanitizer does not know cancelled threads");
+        return;
+    }
     allocator.alloc_fn = cancelled_alloc;
     allocator.free_fn = meeting_free;
     allocator.user = &c;
