@@ -108,8 +108,19 @@ while [ $# -gt 0 ]; do
     -gencode=* | -g | --debug | -G | --device-debug | -g?*) ;;
     -arch=* | -code=* | -maxrregcount=* | -Xptxas=* | -Xnvlink=* | -Xcudafe=* | -ccbin=* | -cudart=static | -cudart=none | -t=* | -threads=* | -m64 | -diag-suppress=*) ;;
     -cudart=*) die "$word: only the static runtime" ;;
-    -cudart | --cudart) next "${1:-}"; used && shift; case $value in static | none) ;; *) die "$word $value: only the static runtime" ;; esac ;;
-    -Werror | --Werror) case ${1:-} in all-warnings | cross-execution-space-call | reorder | deprecated-declarations | default-stream-launch) shift ;; esac ;;
+    -cudart | --cudart)
+        next "${1:-}"
+        used && shift
+        case $value in
+        static | none) ;;
+        *) die "$word $value: only the static runtime" ;;
+        esac
+        ;;
+    -Werror | --Werror)
+        case ${1:-} in
+        all-warnings | cross-execution-space-call | reorder | deprecated-declarations | default-stream-launch) shift ;;
+        esac
+        ;;
     -arch | --gpu-architecture | -code | --gpu-code | --generate-code | -maxrregcount | --maxrregcount | -Xptxas | --ptxas-options | -Xnvlink | \
         -Xcudafe | -ccbin | --compiler-bindir | -t | --threads | --diag-suppress | -diag-suppress | -Xfatbin | --options-file)
         next "${1:-}"; used && shift ;;
