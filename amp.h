@@ -43,7 +43,7 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
-       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
@@ -72,7 +72,7 @@
                an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
                for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
                times slower.
-               Reductions follow "The rule of sums" (>>backend), so thread count, SIMD path and device do not change a
+               Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
@@ -981,7 +981,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
    ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst
-   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend),
+   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>sums),
    bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
@@ -1045,7 +1045,7 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>sums). A label >=
    classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
    a row is multiplied by w[c]; the mean divides the sum by that of w[label] over the rows that count (by 1 if that is
    0); with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
@@ -2794,11 +2794,8 @@ AMP_INLINE uint32_t amp_weight_store(
    Class: host. */
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 
-/* ---- the table ----
-   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
-   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
-   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
+/* ==== >>sums =====================================================================================================
+   How numbers are added up, on every device.   tests: step.norm_error, step.norm_ranges (tests/test_step.c)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -2811,7 +2808,12 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
    or u * 2^96 in place of u, and its sum taken by 2^192 or 2^-192 in double: the sum is finite if every u is.
    Error: a term goes through at most 16 roundings of 2^-24 (its square, 7 additions, 8 halvings), those of a column
    through 31, and for 2^31 terms through 141 of 2^-53: together below 2^-19 of the sum of magnitudes, where that of
-   each part is below 2^127 or they are squares. (tests: step.norm_error, step.norm_ranges) */
+   each part is below 2^127 or they are squares. */
+/* ---- the table ----
+   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
+   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum) */
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
@@ -11875,7 +11877,13 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
    A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
    widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
    element of D depends on k only. (Another kind of tile, of half-precision operands say, would come with a pack of its
-   own.) */
+   own.) Which loop runs, the first row that fits:
+       n = 1, a D without gaps           that column is the only row of the transposed product: the next row
+       m <= AMPI_FEW, not ordered, and   ampi_gemm_few: B is read where it lies, by dots where it is transposed, else
+       B transposed, or not small        by sums of its rows
+       small: a block reads at most      ampi_small_product: nothing is packed but a transposed B and what is no float
+       AMPI_SMALL numbers of A and B
+       all others (n = 3 of a large A)   tiles of kn->mr x kn->nr; what is missing of the last ones is zeros */
 
 typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     ampi_cpu *c;

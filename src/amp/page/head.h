@@ -43,7 +43,7 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
-       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
@@ -72,7 +72,7 @@
                an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
                for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
                times slower.
-               Reductions follow "The rule of sums" (>>backend), so thread count, SIMD path and device do not change a
+               Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
