@@ -181,12 +181,15 @@ install-shared: $(SHARED)
 	install -m 755 $(SHARED) "$$INTO/lib"
 	ln -sf libamp.so.$(VERSION) "$$INTO/lib/libamp.so.$(SOVERSION)"
 	ln -sf libamp.so.$(SOVERSION) "$$INTO/lib/libamp.so"
-python: $(SHARED) ## $(BUILD)/python: amp.py for numpy arrays, _amp.py made from this amp.h, libamp.so
-	@mkdir -p $(BUILD)/python
-	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/_amp.py
-	cp bindings/python/amp.py $(BUILD)/python/amp.py
-	cp $(SHARED) $(BUILD)/python/libamp.so
-.PHONY: uninstall shared install-shared python
+python: $(SHARED) ## $(BUILD)/python/amp: the package for numpy arrays, _amp.py and its types made from this amp.h, libamp.so
+	@mkdir -p $(BUILD)/python/amp
+	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/amp/_amp.py
+	$(PYTHON) tools/python_bindings.py --types $(CC) > $(BUILD)/python/_amp.pyi.new && mv $(BUILD)/python/_amp.pyi.new $(BUILD)/python/amp/_amp.pyi
+	cp bindings/python/amp/__init__.py bindings/python/amp/py.typed $(BUILD)/python/amp
+	cp $(SHARED) $(BUILD)/python/amp/libamp.so
+dist: ## $(BUILD)/dist: the tarball of this version, the two headers alone, SHA256SUMS; from a committed tree
+	@tools/dist.sh $(VERSION) $(BUILD)/dist
+.PHONY: uninstall shared install-shared python dist
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 help: ## this list

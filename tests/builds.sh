@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: builds.sh [--full]    amp in other people's build systems: `make install`, uninstall, shared and install-shared into folders with
 # spaces; pkg-config; CMake: add_subdirectory, FetchContent, find_package after each kind of install, version requests; two foreign-shaped
-# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes; the notebook's format. --full: Conan's package and its test.
+# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes and the wheel; the notebook's format; `make dist`. --full: Conan's package and its test.
 # What is not installed is skipped: cmake pkg-config python3 numpy conan. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -116,13 +116,28 @@ else skip "builds: no cmake, or no $CXX"; fi
 try "dropin/threads.c: compile" "$CC" -std=c11 -O0 -DAMP_NO_SIMD -Wall -Wextra -Werror -I. tests/dropin/threads.c -o "$work/threads" -lm -pthread &&
     try "dropin/threads.c" "$work/threads"
 
+# ---- make dist, of a checkout of its own ----
+if has git && has sha256sum && git rev-parse -q --verify HEAD >/dev/null 2>&1; then
+    (
+        mkdir "$work/repository" && git ls-files -z amp.h amp_cuda.cuh LICENSE Makefile tools cmake | xargs -0 cp --parents -t "$work/repository" && cd "$work/repository" &&
+            git init -q . && git add -A && git -c user.name=amp -c user.email=amp@example.org commit -qm x
+    ) >"$work/log" 2>&1 || bad "a checkout for make dist: $(cat "$work/log")"
+    dist() { (cd "$work/repository" && tools/dist.sh 0.0.1 "$1"); }
+    try "make dist" dist "$work/dist 1" && sleep 1 && try "make dist again" dist "$work/dist 2"
+    try "make dist: the same bytes" diff -r "$work/dist 1" "$work/dist 2"
+    if [ "$(tar tzf "$work/dist 1/amp-0.0.1-headers.tar.gz" | grep -c -E 'amp.h$|amp_cuda.cuh$|LICENSE$')" = 3 ]; then ok; else bad "dist: the headers' tarball"; fi
+    echo >>"$work/repository/amp.h"
+    refused "make dist of a changed tree" dist "$work/dist 3"
+    if [ -e "$work/dist 3" ]; then bad "make dist of a changed tree left files"; else ok; fi
+else skip "builds: no git checkout, so make dist was not tried"; fi
+
 # ---- Python ----
 if ! has "$PYTHON"; then skip "builds: no $PYTHON"
 else
     # numpy or not, the header is understood and each struct lies where the compiler has it
     try "make python" mk python PYTHON="$PYTHON" && "$PYTHON" tools/python_bindings.py "$CC" --sizes >"$work/sizes.c" &&
         try "sizes" "$CC" -I. "$work/sizes.c" -o "$work/sizes" && "$work/sizes" >"$work/sizes.txt"
-    try "_amp.py is Python" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python" "$PYTHON" -c 'import _amp'
+    try "_amp.py is Python" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python/amp" "$PYTHON" -c 'import _amp'
     if "$PYTHON" -c 'import numpy' 2>/dev/null; then
         PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python" "$PYTHON" tests/python_amp.py "$work/sizes.txt" >"$work/log" 2>&1
         rc=$?
@@ -130,7 +145,21 @@ else
         # shellcheck disable=SC2046 # three words are wanted
         set -- $(tail -n 1 "$work/log" | sed 's/[^0-9 ]//g')
         if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)); else bad "python_amp.py, exit status $rc"; tail -n 5 "$work/log"; fi
-    else skip "builds: no numpy, so bindings/python/amp.py was not run"; fi
+    else skip "builds: no numpy, so bindings/python was not run"; fi
+    if "$PYTHON" -c 'import setuptools, pip
+try: import setuptools.command.bdist_wheel
+except ImportError: import wheel' 2>/dev/null; then
+        try "pip wheel ." env BUILD="$own" CFLAGS='-O0 -DAMP_NO_SIMD' "$PYTHON" -m pip wheel -q --no-build-isolation --no-deps -w "$own/wheel" . &&
+            try "the wheel's files" "$PYTHON" -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])' "$own"/wheel/amp-*.whl "$work/wheel" &&
+            try "the wheel's library" env PYTHONPATH="$work/wheel/amp" "$PYTHON" -c 'import ctypes, os, sys, _amp
+lib = ctypes.CDLL(os.path.join(sys.argv[1], "amp", "libamp.so"))
+assert lib.amp_version() == _amp.AMP_VERSION' "$work/wheel"
+    else skip "builds: no pip with setuptools and wheel, so pip install . was not tried"; fi
+    if "$PYTHON" -c 'import mypy' 2>/dev/null; then
+        printf '%s\n' 'from amp import _amp as c' 'd = c.amp_step_desc()' 'd.lr = 0.5' 'd.lr = "x"' >"$work/typed.py"
+        refused "types: a string for .lr" env MYPYPATH="$own/python" "$PYTHON" -m mypy --cache-dir="$work/mypy" "$work/typed.py"
+        if grep -q 'typed.py:4: error' "$work/log" && [ "$(grep -c error: "$work/log")" = 1 ]; then ok; else bad "types: $(cat "$work/log")"; fi
+    else skip "builds: no mypy, so the types of the bindings were not read"; fi
     notebook=$("$PYTHON" tests/notebook.py)
     # shellcheck disable=SC2046 # three words are wanted
     set -- $(echo "$notebook" | tail -n 1 | sed 's/[^0-9 ]//g')

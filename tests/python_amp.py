@@ -1,4 +1,4 @@
-"""What bindings/python/amp.py promises: PYTHONPATH=build/python python3 tests/python_amp.py [SIZES]
+"""What bindings/python promises: PYTHONPATH=build/python python3 tests/python_amp.py [SIZES]
 
 SIZES: what the program of tools/python_bindings.py --sizes prints. Last line: N passed, N failed, N skipped.
 """
@@ -14,8 +14,8 @@ import sys
 
 import numpy as np
 
-import _amp as c
 import amp
+from amp import _amp as c
 
 passed = failed = 0
 

@@ -1,7 +1,7 @@
 """amp from Python: the scaler, casts, the histogram and the optimizer step on numpy arrays, without copies, on the CPU.
 
-    make python                                # build/python: this file, _amp.py (made from amp.h) and libamp.so
-    PYTHONPATH=build/python python3
+    pip install .                              # or: make python, and PYTHONPATH=build/python
+    python3
 
     import numpy as np, amp
     ctx = amp.Context()
@@ -22,7 +22,7 @@ import os
 
 import numpy as np
 
-import _amp as c
+from . import _amp as c
 
 _LIBRARY = os.environ.get("AMP_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libamp.so")
 lib = C.CDLL(_LIBRARY)
