@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: builds.sh [--full]    amp in other people's build systems: `make install`, uninstall, shared and install-shared into folders with
 # spaces; pkg-config; CMake: add_subdirectory, FetchContent, find_package after each kind of install, version requests; two foreign-shaped
-# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes and the wheel; the notebook's format; files for a hosting site, editors and contributors; `make dist`. --full: Conan's package and its test.
+# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes and the wheel; the notebook's format; files for a hosting site, editors, contributors and teachers; `make dist`. --full: Conan's package and its test.
 # What is not installed is skipped: cmake pkg-config python3 numpy conan. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -160,6 +160,8 @@ assert lib.amp_version() == _amp.AMP_VERSION' "$work/wheel"
         refused "types: a string for .lr" env MYPYPATH="$own/python" "$PYTHON" -m mypy --cache-dir="$work/mypy" "$work/typed.py"
         if grep -q 'typed.py:4: error' "$work/log" && [ "$(grep -c error: "$work/log")" = 1 ]; then ok; else bad "types: $(cat "$work/log")"; fi
     else skip "builds: no mypy, so the types of the bindings were not read"; fi
+    try "make slides" "$PYTHON" tools/slides.py docs/teaching/slides.md && cp "$work/log" "$work/slides.html"
+    if [ "$(grep -c '^<section>.*<aside>' "$work/slides.html") $(grep -c '^<details>' docs/teaching/quiz.md)" = "30 24" ]; then ok; else bad "30 slides with notes and 24 answers are promised"; fi
     for program in notebook repository; do
         said=$("$PYTHON" tests/$program.py)
         # shellcheck disable=SC2046 # three words are wanted
