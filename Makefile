@@ -184,9 +184,12 @@ install-shared: $(SHARED)
 python: $(SHARED) ## $(BUILD)/python: amp.py for numpy arrays, _amp.py made from this amp.h, libamp.so
 	@mkdir -p $(BUILD)/python
 	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/_amp.py
-	cp bindings/python/amp.py $(BUILD)/python/amp.py
+	cp bindings/python/*.py $(BUILD)/python
 	cp $(SHARED) $(BUILD)/python/libamp.so
-.PHONY: uninstall shared install-shared python
+python-cuda: python ## libamp_cuda.so beside it, for amp.Context(device=0); needs nvcc
+	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) -Xcompiler -fPIC -shared tests/cuda_impl.cu -o $(BUILD)/python/libamp_cuda.so -lcublasLt
+.PHONY: uninstall shared install-shared python python-cuda
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 help: ## this list
