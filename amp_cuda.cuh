@@ -42,8 +42,8 @@
                                                                                    no bit of a result depends on it
                     AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     only by a port        what device code needs beyond C++:
                                                                                    each #ifndef AMP_... in >>device
-                    AMP_CUDA_NVTX                 -          amp.h's               each verb is a range of its name in the
-                                                             implementation        picture of nsys; needs the toolkit's
+                    AMP_CUDA_NVTX                 -          amp.h's               each verb is a range of its name in
+                                                             implementation        the picture of nsys; the toolkit's
                                                                                    nvtx3/nvToolsExt.h, nothing to link
                     AMP_HOSTCUDA                  -          tests only            lets g++ compile this file, over
                                                                                    tests/hostcuda, and run it on the CPU
