@@ -188,14 +188,17 @@ python: $(SHARED) ## $(BUILD)/python/amp: the package for numpy arrays, _amp.py 
 	@mkdir -p $(BUILD)/python/amp
 	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/amp/_amp.py
 	$(PYTHON) tools/python_bindings.py --types $(CC) > $(BUILD)/python/_amp.pyi.new && mv $(BUILD)/python/_amp.pyi.new $(BUILD)/python/amp/_amp.pyi
-	cp bindings/python/amp/__init__.py bindings/python/amp/py.typed $(BUILD)/python/amp
+	cp bindings/python/amp/*.py bindings/python/amp/py.typed $(BUILD)/python/amp
 	cp $(SHARED) $(BUILD)/python/amp/libamp.so
+python-cuda: python ## libamp_cuda.so beside it, for amp.Context(device=0); needs nvcc
+	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) -Xcompiler -fPIC -shared tests/cuda_impl.cu -o $(BUILD)/python/amp/libamp_cuda.so -lcublasLt
 compile_commands.json: FORCE ## for editors: how each C and C++ file here is compiled
 	@{ printf '['; comma=; for f in tests/*.c examples/*.c tests/compile/*.cpp; do case $$f in *.cpp) c='c++ -std=c++17 -I. -Itests';; *) c='cc $(C99)';; esac; \
 	    printf '%s\n{"directory": "%s", "file": "%s", "command": "%s -c %s"}' "$$comma" "$$PWD" "$$f" "$$c" "$$f"; comma=,; done; printf '\n]\n'; } > $@
 dist: ## $(BUILD)/dist: the tarball of this version, the two headers alone, SHA256SUMS; from a committed tree
 	@tools/dist.sh $(VERSION) $(BUILD)/dist
-.PHONY: uninstall shared install-shared python dist
+.PHONY: uninstall shared install-shared python python-cuda dist
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 help: ## this list

@@ -169,6 +169,11 @@ c_family() {
             looks "$cc switches $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c
         done
         runs "$cc: all switches" "$cc" -std=c99 $WARN $WARN_C -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC switches.c
+        # a profiler's ranges: with a header that records them, and with the toolkit's
+        runs "$cc: AMP_CUDA_NVTX" "$cc" -std=c99 $WARN $WARN_C $lean -Invtx nvtx.c
+        if [ -f "${CUDA_HOME:-/usr/local/cuda}/include/nvtx3/nvToolsExt.h" ]; then
+            must "$cc: AMP_CUDA_NVTX, the toolkit's header" "$cc" -std=c99 $WARN $WARN_C $lean -isystem "${CUDA_HOME:-/usr/local/cuda}/include" -DAMP_CUDA_NVTX -fsyntax-only ../impl.c
+        else skip "$cc: AMP_CUDA_NVTX with the toolkit's header: it is not there"; fi
         compat=
         flag "$cc" c -Wc++-compat && compat=-Wc++-compat
         looks "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c

@@ -1,4 +1,4 @@
-"""The declarations of amp.h for Python's ctypes: python3 tools/python_bindings.py [CC] > _amp.py
+"""The declarations of amp.h and amp_cuda.cuh for Python's ctypes: python3 tools/python_bindings.py [CC] > _amp.py
 
 The header goes through the C preprocessor, so the macros that make its enums are expanded by a compiler; what is left are typedefs of
 structs, enums and function pointers, and extern functions, which are read here. `make python` writes the result beside amp/__init__.py
@@ -22,14 +22,14 @@ BASE.update({f"{u}int{n}_t": f"C.c_{u}int{n}" for u in ("u", "") for n in (8, 16
 
 def preprocessed(cc):
     top = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
-    text = '#include "amp.h"\n'
+    text = '#include "amp_cuda.cuh"\n'
     lines = subprocess.run([cc, "-std=c99", "-E", "-dD", "-I", top, "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
     kept, macros, inside = [], {}, False
-    for line in lines.split("\n"):  # only what stands in amp.h: its line markers name it
+    for line in lines.split("\n"):  # only what stands in the two headers: line markers name them
         marker = re.match(r'# \d+ "(.*?)"', line)
         macro = re.match(r"#define (AMP_[A-Z0-9_]+) +(.+)$", line)
         if marker:
-            inside = os.path.basename(marker.group(1)) == "amp.h"
+            inside = os.path.basename(marker.group(1)) in ("amp.h", "amp_cuda.cuh")
         elif inside and macro:
             macros[macro.group(1)] = macro.group(2)
         elif inside and not line.startswith("#"):
@@ -69,6 +69,7 @@ class Header:
         enum = re.match(r"typedef enum (\w*) ?\{(.*)\} ?(\w+)$", s) or re.match(r"enum ?(\w*) ?\{(.*)\}( ?)$", s)
         struct = re.match(r"typedef struct (\w+) ?\{(.*)\} ?(\w+)$", s) or re.match(r"struct (\w+) ?\{(.*)\}( ?)$", s)
         opaque = re.match(r"typedef struct (\w+) (\w+)$", s)
+        foreign = re.match(r"struct (\w+)$", s) or re.match(r"typedef struct \w+ ?\* ?(\w+)$", s)
         pointer = re.match(r"typedef (.*?)\( ?\* ?(\w+) ?\) ?\((.*)\)$", s)
         alias = re.match(r"typedef (\w[\w ]*?) (\w+)$", s)
         function = re.match(r"extern (.*?)(\w+) ?\((.*)\)$", s)
@@ -82,6 +83,8 @@ class Header:
             self.out.append(f"class {opaque.group(2)}(C.Structure):\n    pass\n")
             self.typed.append(f"class {opaque.group(2)}(C.Structure): ...\n")
             self.known[opaque.group(2)] = opaque.group(2)
+        elif foreign:  # a struct of CUDA's, of which only pointers are used; or such a pointer
+            self.known[foreign.group(1)] = "C.c_void_p" if "*" in s else None
         elif pointer:
             self.out.append(f"{pointer.group(2)} = {self.callback(pointer.group(1), pointer.group(3))}\n")
             self.typed.append(f"{pointer.group(2)}: Any\n")
@@ -226,7 +229,7 @@ def main():
         print_types(header)
         return
     if "--sizes" in sys.argv:
-        print('#include "amp.h"\n#include <stdio.h>\n#include <stddef.h>\nint main(void) {')
+        print('#include "amp_cuda.cuh"\n#include <stdio.h>\n#include <stddef.h>\nint main(void) {')
         for name, fields in header.structs.items():
             print(f'    printf("{name} %zu", sizeof({name}));')
             for f in fields:
