@@ -76,7 +76,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run gpt lesson docs format headers install clean help cuda-line slides
+.PHONY: FORCE all run gpt lesson docs gpu-row format headers install clean help cuda-line slides
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -146,6 +146,8 @@ docs: $(BUILD)/operations $(BUILD)/products $(BUILD)/roofline ## docs/operations
 slides: ## $(BUILD)/slides.html: the slides of docs/teaching, one file for any browser, with speaker notes
 	@mkdir -p $(BUILD)
 	$(PYTHON) tools/slides.py docs/teaching/slides.md > $(BUILD)/slides.html
+gpu-row: ## the row of a page of make check-gpu in docs/gpus.md: JSON=build/check-gpu.json
+	@$(PYTHON) tools/gpu_row.py '$(or $(JSON),$(BUILD)/check-gpu.json)'
 $(BUILD)/roofline: tools/roofline.c tests/sass_bound.h
 	@mkdir -p $(@D)
 	$(CC) $(C99) $(CFLAGS) $< -o $@ -lm
