@@ -9,6 +9,8 @@ typedef struct amp_backend {
     const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
+    uint32_t holds; /* 1: an entry that waits does it under pthread_setcancelstate; 0: each verb is, as a whole */
+    uint32_t _pad;
     void (*destroy)(amp_ctx *);
     /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
        calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
