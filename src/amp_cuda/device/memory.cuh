@@ -230,11 +230,21 @@ AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
         ampi_k_unpack4(x + 4, r->a.y);
     }
 }
+/* The larger one of |x| and a magnitude, all as float bits; NaN, the largest of all, may become any NaN. */
+AMPI_K uint32_t ampi_k_larger_size(uint32_t x, uint32_t size) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float r;
+    asm("{ .reg .f32 a; abs.f32 a, %1; max.NaN.f32 %0, a, %2; }" : "=f"(r) : "f"(ampi_float(x)), "f"(ampi_float(size)));
+    return ampi_bits(r);
+#else
+    return (x & 0x7fffffffu) > size ? x & 0x7fffffffu : size;
+#endif
+}
 AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bits */
     uint32_t k, largest = 0;
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
+        largest = ampi_k_larger_size(x[k], largest);
     return largest;
 }
 /* Two bytes of FP8 to two halves, where the hardware has no way: moved up until the mantissa is in its place. They are
