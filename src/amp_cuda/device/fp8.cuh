@@ -49,15 +49,6 @@ typedef struct ampi_k_quantize_args {
     uint32_t write, see; /* 1: outputs; amax, and the end of the cast */
     int wide, wide_t;    /* rows of src and dst, of dst_t, may be taken by 8 elements */
 } ampi_k_quantize_args;
-/* The first m of eight elements, and zeros. */
-AMPI_K void ampi_k_take8(ampi_k_raw *r, const amp_array &a, size_t i, uint32_t m, int wide) {
-    if (wide && m == 8u)
-        ampi_k_fetch8(r, a.data, a.dtype, i, 1);
-    else if (ampi_k_has_words(a.dtype, m))
-        ampi_k_fetch_words(r, a.data, i);
-    else
-        ampi_k_gather8(r, a.data, a.dtype, i, m);
-}
 /* What numbers are multiplied with, and from which magnitude on, as bits, they go the long way: Inf and NaN or, where
    that factor is not a positive number, all. */
 typedef struct ampi_k_scale {
@@ -142,7 +133,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_quantize(const AMP_GR
     ampi_k_raw r;
     for (i = ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x) * 8u; i < n; i += step) {
         uint32_t m = ampi_k_group(i, n);
-        ampi_k_take8(&r, j->src, i, m, a.wide);
+        ampi_k_take8(&r, j->src.data, j->src.dtype, i, m, a.wide);
         amax = ampi_k_quantize8(w, &r, j->src.dtype, s, a.write, j->dst.dtype, amax);
         if (a.write) ampi_k_store_f8(w, j->dst, i, m, a.wide);
     }
@@ -168,7 +159,7 @@ AMPI_K uint32_t ampi_k_turn_in(
     AMP_UNROLL
     for (q = 0; q < 4u; q++) {
         uint32_t count = 4u * four + q < rows ? m : 0u;
-        ampi_k_take8(&raw[q], j->src, first + q * j->cols, count, a.wide);
+        ampi_k_take8(&raw[q], j->src.data, j->src.dtype, first + q * j->cols, count, a.wide);
     }
     AMP_UNROLL
     for (q = 0; q < 4u; q++) {
