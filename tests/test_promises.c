@@ -611,6 +611,257 @@ static void products_saturate(t_run *t) {
     }
 }
 
+/* ---- memory ---- */
+
+/* On a CPU an amp_array may begin at any byte: each verb gives what it gives at an aligned one. */
+typedef struct odd_place {
+    t_run *t;
+    size_t byte; /* where arrays begin */
+} odd_place;
+static amp_array odd_array(const odd_place *o, amp_dtype type, size_t n, int seed) {
+    size_t i, size = amp_dtype_size(type);
+    unsigned char *host = (unsigned char *)t_host(o->t, n * size);
+    for (i = 0; i < n; i++) {
+        float x = (float)((int)((i * 37 + (size_t)seed) % 61) - 30) / 16.0f;
+        double wide = (double)x;
+        if (type == AMP_F64)
+            memcpy(host + i * size, &wide, size);
+        else
+            amp_store(host, type, i, x);
+    }
+    return amp_arrn(t_put_at(o->t, host, n * size, o->byte), type, n);
+}
+static void odd_casts(const odd_place *o, t_blob *b, amp_dtype type) {
+    enum { N = 777 };
+    t_run *t = o->t;
+    amp_array x = odd_array(o, AMP_F32, N, 1), y = odd_array(o, type, N, 2), list[2];
+    amp_cast_desc how = AMP_ZERO;
+    amp_finite_report found;
+    amp_histogram bins;
+    how.rounding = AMP_STOCHASTIC;
+    CHECK_OK(amp_cast(t->ctx, y, x, N, NULL));
+    set_blob_array(t, b, y, N, 0);
+    CHECK_OK(amp_cast(t->ctx, x, y, N, NULL));
+    set_blob_array(t, b, x, N, 0);
+    if (type != AMP_F64) CHECK_OK(amp_cast(t->ctx, y, x, N, &how));
+    if (type == AMP_F64) return;
+    set_blob_array(t, b, y, N, 0);
+    list[0] = x;
+    list[1] = y;
+    CHECK_OK(amp_all_finite(t->ctx, &found, list, 2));
+    CHECK_EQ(found.nan + found.inf, 0);
+    CHECK_OK(amp_histogram_count(t->ctx, &bins, list, 2));
+    t_blob_add(b, &bins, sizeof bins);
+    CHECK_OK(amp_column_sums(t->ctx, odd_array(o, AMP_F32, 21, 3), y, 37, 21, 0, 1));
+}
+static void odd_layer(const odd_place *o, t_blob *b, amp_dtype type) {
+    enum { ROWS = 9, IN = 33, OUT = 17 };
+    t_run *t = o->t;
+    amp_linear_desc l = AMP_ZERO;
+    amp_xent_desc e = AMP_ZERO;
+    amp_dropout_desc d = AMP_ZERO;
+    amp_activation_desc a = AMP_ZERO;
+    float *rows = (float *)t_alloc(t, 4 * ROWS), *loss = (float *)t_alloc(t, 4);
+    uint8_t labels[ROWS] = {0, 1, 2, 3, 4, 5, 6, 7, 16};
+    l.rows = ROWS;
+    l.in = IN;
+    l.out = OUT;
+    l.act = AMP_GELU;
+    l.x = odd_array(o, type, ROWS * IN, 4);
+    l.w = odd_array(o, type, OUT * IN, 5);
+    l.bias = odd_array(o, AMP_F32, OUT, 6);
+    l.y = odd_array(o, type, ROWS * OUT, 7);
+    l.aux = odd_array(o, type, ROWS * OUT, 8);
+    l.dy = odd_array(o, type, ROWS * OUT, 9);
+    l.dx = odd_array(o, type, ROWS * IN, 10);
+    l.dw = odd_array(o, AMP_F32, OUT * IN, 11);
+    l.dbias = odd_array(o, AMP_F32, OUT, 12);
+    l.accumulate = 1;
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    e.rows = ROWS;
+    e.classes = OUT;
+    e.logits = l.y;
+    e.dlogits = l.dy;
+    e.labels8 = (const uint8_t *)t_put_at(t, labels, sizeof labels, o->byte);
+    e.row_loss = rows;
+    e.loss = loss;
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+    t_blob_dev(t, b, loss, 4);
+    CHECK_OK(amp_linear_backward(t->ctx, &l));
+    d.p = 0.25f;
+    d.count = ROWS * IN;
+    d.x = l.x;
+    d.y = odd_array(o, type, ROWS * IN, 13);
+    CHECK_OK(amp_dropout(t->ctx, &d));
+    a.act = AMP_SILU;
+    a.count = ROWS * IN;
+    a.x = d.y;
+    a.y = odd_array(o, AMP_F32, ROWS * IN, 14);
+    CHECK_OK(amp_activation(t->ctx, &a));
+    set_blob_array(t, b, l.y, ROWS * OUT, 0);
+    set_blob_array(t, b, l.dx, ROWS * IN, 0);
+    set_blob_array(t, b, l.dw, OUT * IN, 0);
+    set_blob_array(t, b, l.dbias, OUT, 0);
+    set_blob_array(t, b, a.y, ROWS * IN, 0);
+}
+static void odd_set(const odd_place *o, t_blob *b, amp_dtype type) {
+    enum { N = 1100 };
+    t_run *t = o->t;
+    amp_params *p = NULL;
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    amp_array dst = odd_array(o, AMP_F16, N, 1);
+    float w[N];
+    double norm = 0;
+    pd.model = type;
+    pd.grad = type;
+    pd.accumulate = 1;
+    e.count = N;
+    if (type != AMP_F32) e.model = odd_array(o, type, N, 15);
+    e.grad = odd_array(o, type, N, 16);
+    CHECK_OK(amp_params_create(&p, t->ctx, &pd));
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    d.lr = 0.01f;
+    d.clip_norm = 1.0f;
+    CHECK_OK(amp_grad_norm(p, NULL, &norm));
+    CHECK_OK(amp_clip(p, NULL, 0.0f, 1.5f));
+    CHECK_OK(amp_params_grads_to(p, &dst, 1));
+    CHECK_OK(amp_step(p, NULL, &d));
+    CHECK_OK(amp_accumulate(p, NULL, 0));
+    CHECK_OK(amp_step(p, NULL, &d));
+    CHECK_OK(amp_param_read(p, 0, w));
+    t_blob_add(b, w, sizeof w);
+    t_blob_add(b, &norm, sizeof norm);
+    set_blob_array(t, b, dst, N, 0);
+    if (type != AMP_F32) set_blob_array(t, b, e.model, N, 0);
+    amp_params_destroy(p);
+}
+static void any_address(t_run *t) {
+    static const amp_dtype types[] = {AMP_F32, AMP_F16, AMP_BF16, AMP_F8E4M3, AMP_F8E5M2, AMP_F64};
+    size_t k, byte;
+    for (k = 0; k < 6; k++) {
+        t_blob want;
+        memset(&want, 0, sizeof want);
+        for (byte = 0; byte < 8; byte += byte ? 2 : 1) {
+            odd_place o;
+            t_blob got;
+            o.t = t;
+            o.byte = byte;
+            memset(&got, 0, sizeof got);
+            t_note(t, "%s at byte %d", amp_dtype_name(types[k]), (int)byte);
+            odd_casts(&o, &got, types[k]);
+            if (k < 3) odd_layer(&o, &got, types[k]);
+            if (k < 3) odd_set(&o, &got, types[k]);
+            if (byte && CHECK_EQ(got.bytes, want.bytes)) CHECK_BITS(got.data, want.data, want.bytes, 1);
+            t_clear(t);
+            if (byte)
+                free(got.data);
+            else
+                want = got;
+        }
+        free(want.data);
+    }
+}
+
+/* Host memory: at most 2 MiB for reading and writing weights without FP32 masters and for a save, the file's bytes for
+   a load; nothing of it stays. */
+typedef struct live_bytes { size_t now, most; } live_bytes;
+static void *live_alloc(size_t bytes, void *user) {
+    live_bytes *b = (live_bytes *)user;
+    b->now += bytes;
+    if (b->now > b->most) b->most = b->now;
+    return malloc(bytes ? bytes : 1);
+}
+static void live_free(void *p, size_t bytes, void *user) {
+    live_bytes *b = (live_bytes *)user;
+    b->now -= bytes;
+    free(p);
+}
+static size_t live_took(live_bytes *b, size_t before) {
+    size_t took = b->most - before;
+    b->most = b->now;
+    return b->now == before ? took : (size_t)-1;
+}
+static void host_memory(t_run *t) {
+    enum { N = 900000 };
+    const size_t most = (size_t)2 << 20;
+    live_bytes live = {0, 0};
+    amp_allocator a = AMP_ZERO;
+    amp_params *p = NULL;
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_state_desc st = AMP_ZERO;
+    amp_ctx *ctx = NULL, *kept = t->ctx;
+    const char *path = t_file("promises-host");
+    float *w = (float *)t_host(t, 4 * (size_t)N);
+    size_t before;
+    FILE *f;
+    long size;
+    a.alloc_fn = live_alloc;
+    a.free_fn = live_free;
+    a.user = &live;
+    if (!CHECK_OK(t_create(t->place, &ctx, &a, NULL))) return;
+    t->ctx = ctx;
+    pd.model = AMP_BF16;
+    pd.master = AMP_MASTER_SPLIT;
+    pd.moments = AMP_NONE;
+    e.count = N;
+    CHECK_OK(amp_params_create(&p, ctx, &pd));
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    st.params = &p;
+    st.n_params = 1;
+    before = live.most = live.now;
+    CHECK_OK(amp_param_read(p, 0, w));
+    CHECK(live_took(&live, before) <= most);
+    CHECK_OK(amp_param_write(p, 0, w));
+    CHECK(live_took(&live, before) <= most);
+    CHECK_OK(amp_state_save(ctx, path, &st));
+    CHECK(live_took(&live, before) <= most);
+    f = fopen(path, "rb");
+    if (CHECK(f != NULL)) {
+        CHECK_EQ(fseek(f, 0, SEEK_END), 0);
+        size = ftell(f);
+        CHECK_EQ(fclose(f), 0);
+        CHECK_OK(amp_state_load(ctx, path, &st));
+        CHECK(live_took(&live, before) <= (size_t)size + 4096);
+    }
+    amp_params_destroy(p);
+    amp_ctx_destroy(ctx);
+    CHECK_EQ(live.now, 0);
+    t->ctx = kept;
+}
+
+/* chunk 0: as many rows as have 64 MiB of logits in FP32, a multiple of 256, at least 256. */
+static void rows_of_a_piece(t_run *t) {
+    static const size_t want[][2] = {{50257, 256}, {8192, 2048}, {8191, 2048}, {30000, 512}, {1000000, 256}};
+    size_t i;
+    for (i = 0; i < sizeof want / sizeof want[0]; i++) {
+        static const size_t around[3] = {0, 1, (size_t)-1};
+        amp_linear_xent_desc d = AMP_ZERO;
+        size_t bytes[4], k;
+        float *x = (float *)t_alloc(t, 4);
+        d.linear.rows = 100000;
+        d.linear.in = 8;
+        d.linear.out = want[i][0];
+        d.linear.x = amp_arr(x, AMP_F16);
+        d.linear.w = amp_arr(x, AMP_F16);
+        d.linear.y.dtype = AMP_F32;
+        d.xent.labels = (const int32_t *)(const void *)x;
+        CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes[3], &d));
+        for (k = 0; k < 3; k++) {
+            d.chunk = want[i][1] + around[k];
+            CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes[k], &d));
+        }
+        t_note(t, "%d classes", (int)want[i][0]);
+        CHECK_EQ(bytes[3], bytes[0]);
+        CHECK(bytes[2] < bytes[0] && bytes[0] < bytes[1]);
+        t_clear(t);
+    }
+}
+
 /* ---- lists and plans ---- */
 
 /* Our own column of the operations, where PyTorch's CUDA list, which it follows, has nothing. */
@@ -691,5 +942,7 @@ const t_test t_suite_promises[] = {{"promises.pointers_follow", pointers_follow,
     {"promises.minus_zero_of_kahan", minus_zero_of_kahan, T_ALL}, {"promises.dbias_of_a_cast", dbias_of_a_cast, T_ALL},
     {"promises.bands_of_columns", bands_of_columns, T_ALL},
     {"promises.lost_at_odd_addresses", lost_at_odd_addresses, T_ALL},
-    {"promises.subnormal_quotients", subnormal_quotients, T_ALL}, {"promises.our_column", our_column, T_HOST},
-    {"promises.sqrt_from_the_end", sqrt_from_the_end, T_HOST}, {NULL, NULL, 0}};
+    {"promises.subnormal_quotients", subnormal_quotients, T_ALL}, {"promises.any_address", any_address, T_CPU},
+    {"promises.host_memory", host_memory, T_ALL}, {"promises.rows_of_a_piece", rows_of_a_piece, T_ALL},
+    {"promises.our_column", our_column, T_HOST}, {"promises.sqrt_from_the_end", sqrt_from_the_end, T_HOST},
+    {NULL, NULL, 0}};
