@@ -1,8 +1,10 @@
 #!/bin/sh
 # usage: builds.sh [--full]    amp in other people's build systems: `make install`, uninstall, shared and install-shared into folders with
 # spaces; pkg-config; CMake: add_subdirectory, FetchContent, find_package after each kind of install, version requests; two foreign-shaped
-# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes and the wheel; the notebook's format; files for a hosting site, editors, contributors and teachers; `make dist`. --full: Conan's package and its test.
-# What is not installed is skipped: cmake pkg-config python3 numpy conan. Last line: N passed, N failed, N skipped.
+# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; the first program of amp.h under -flto, -fvisibility=hidden,
+# --gc-sections, in a shared object that comes and goes, under valgrind; Python's ctypes and the wheel; the notebook's format; files for a hosting
+# site, editors, contributors and teachers; `make dist`. --full: Conan's package and its test.
+# What is not installed is skipped: cmake pkg-config python3 numpy valgrind conan. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 top=$PWD full='' debug=1
@@ -130,6 +132,41 @@ if has git && has sha256sum && git rev-parse -q --verify HEAD >/dev/null 2>&1; t
     refused "make dist of a changed tree" dist "$work/dist 3"
     if [ -e "$work/dist 3" ]; then bad "make dist of a changed tree left files"; else ok; fi
 else skip "builds: no git checkout, so make dist was not tried"; fi
+# ---- the first program of amp.h, as others build and link it ----
+lean='-std=c99 -O0 -DAMP_NO_SIMD'
+[ -z "$full" ] || lean='-std=c99 -O2'
+sed -n '/^   A COMPLETE PROGRAM/,/^   For a GPU/s/^       //p' amp.h | sed 's/amp_cpu_create(&ctx, NULL)/amp_cpu_create(\&ctx, \&(amp_cpu_desc){.threads = 3})/' >"$work/first.c"
+sed '/^#define AMP_IMPLEMENTATION/d' "$work/first.c" >"$work/user.c"
+printf '#define AMP_IMPLEMENTATION\n#include "amp.h"\n' >"$work/impl.c"
+learns() { "$@" >"$work/said" && grep -q '^loss 0\.00' "$work/said"; }
+first() { # NAME FLAG...: two files, then the program
+    name=$1
+    shift
+    # shellcheck disable=SC2086
+    try "first program, $name: compile" "$CC" $lean "$@" -I. "$work/user.c" "$work/impl.c" -o "$work/first" -lm -pthread && try "first program, $name" learns "$work/first"
+}
+echo 'int main(void) { return 0; }' >"$work/nothing.c"
+takes() { "$CC" "$@" "$work/nothing.c" -o "$work/nothing" >/dev/null 2>&1; }
+sections='-ffunction-sections -fdata-sections -Wl,--gc-sections' lto=-flto
+takes -flto || { lto='' && skip "builds: $CC has no -flto"; }
+# shellcheck disable=SC2086
+if takes -fvisibility=hidden $sections; then # all at once; --full: also one by one
+    if first "$lto -fvisibility=hidden --gc-sections" $lto -g -fvisibility=hidden $sections && has nm; then
+        refused "--gc-sections leaves amp_state_save, which nobody calls" sh -c 'nm "$0" | grep -w amp_state_save' "$work/first"
+    fi
+    if has valgrind && valgrind -q "$work/nothing" >/dev/null 2>&1; then
+        try "valgrind finds nothing" learns valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all "$work/first"
+    else skip "builds: no valgrind, or it does not run a program here"; fi
+    [ -z "$full" ] || { first "-fvisibility=hidden" -fvisibility=hidden && first "--gc-sections" $sections && { [ -z "$lto" ] || first "$lto" $lto; }; }
+else skip "builds: $CC has no -fvisibility=hidden or --gc-sections, so valgrind has no program"; fi
+if takes -fvisibility=hidden -shared -fPIC && [ -d /proc/self/task ]; then
+    # shellcheck disable=SC2086
+    sed 's/i < 200/i < 20/' "$work/first.c" >"$work/brief.c" && try "a shared object with amp in it" "$CC" $lean -fvisibility=hidden -fPIC -shared -I. -Dmain='__attribute__((visibility("default"))) first' "$work/brief.c" -o "$work/first.so" -lm -pthread
+    if has nm; then refused "-fvisibility=hidden exports amp_" sh -c 'nm -D --defined-only "$0" | grep " amp"' "$work/first.so"; fi
+    try "unload.c" "$CC" -std=gnu99 -O1 -Wall -Wextra -Werror tests/dropin/unload.c -o "$work/unload" -ldl && try "loaded and unloaded 100 times" "$work/unload" "$work/first.so"
+    if [ "$(grep -c '^loss 0\.' "$work/log")" = 100 ]; then ok
+    else bad "the object that is unloaded does not learn 100 times"; fi
+else skip "builds: no -shared or no /proc, so nothing is unloaded"; fi
 
 # ---- Python ----
 if ! has "$PYTHON"; then skip "builds: no $PYTHON"

@@ -80,14 +80,14 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes any address).
-               Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
-               without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
-               as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy); plan
-               files of CUDA take host memory. No other function allocates (tests/test_modes.c counts each). To take
-               memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory
-               of a CUDA context desc.host.
-               amp_ledger lists all context memory by label, except the context's own fixed workspace.
+               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes an amp_array at
+               any address). Functions of class setup allocate, through the context's allocator; amp_param_read and
+               _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run,
+               amp_state_load as much as the file has; verbs in the first autocast scope may enlarge its arena
+               (>>policy); plan files of CUDA take host memory. No other function allocates (tests/test_modes.c counts
+               each). To take memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and
+               for host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
+               context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
