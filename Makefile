@@ -76,7 +76,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run gpt lesson docs gpu-row format headers install clean help cuda-line slides
+.PHONY: FORCE all run gpt lesson docs gpu-row format headers install clean help cuda-line slides site
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -143,6 +143,12 @@ docs: $(BUILD)/operations $(BUILD)/products $(BUILD)/roofline ## docs/operations
 	$(BUILD)/operations > docs/operations.md
 	$(BUILD)/products > docs/products.md
 	$(BUILD)/roofline H100 --out docs/img/roofline.svg > $(BUILD)/roofline.txt
+MKDOCS ?= $(firstword $(wildcard $(BUILD)/tools/bin/mkdocs) mkdocs)
+site: ## build/site/index.html: reference, documents and search, to read in a browser without a server; needs mkdocs-material (PyPI)
+	$(PYTHON) tools/reference.py build/site-src
+	@command -v $(firstword $(MKDOCS)) >/dev/null || { echo 'make site needs MkDocs: pip install mkdocs-material==9.8.2, or MKDOCS=its path'; exit 1; }
+	NO_MKDOCS_2_WARNING=1 $(MKDOCS) build -q --strict -f tools/mkdocs.yml
+	@echo 'Open build/site/index.html.'
 slides: ## $(BUILD)/slides.html: the slides of docs/teaching, one file for any browser, with speaker notes
 	@mkdir -p $(BUILD)
 	$(PYTHON) tools/slides.py docs/teaching/slides.md > $(BUILD)/slides.html

@@ -194,11 +194,24 @@ assert lib.amp_version() == _amp.AMP_VERSION' "$work/wheel"
     else skip "builds: no pip with setuptools and wheel, so pip install . was not tried"; fi
     if "$PYTHON" -c 'import mypy' 2>/dev/null; then
         printf '%s\n' 'from amp import _amp as c' 'd = c.amp_step_desc()' 'd.lr = 0.5' 'd.lr = "x"' >"$work/typed.py"
-        refused "types: a string for .lr" env MYPYPATH="$own/python" "$PYTHON" -m mypy --cache-dir="$work/mypy" "$work/typed.py"
+        refused "types: a string for .lr" env MYPYPATH="$own/python" "$PYTHON" -m mypy --follow-imports=silent --cache-dir="$work/mypy" "$work/typed.py"
         if grep -q 'typed.py:4: error' "$work/log" && [ "$(grep -c error: "$work/log")" = 1 ]; then ok; else bad "types: $(cat "$work/log")"; fi
     else skip "builds: no mypy, so the types of the bindings were not read"; fi
+    # the reference: every function is on a page, and one without a class is refused
+    mkdir -p "$work/top" && cp -R tools src docs examples README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE amp.h bench bindings tests "$work/top/"
+    try "reference" "$PYTHON" "$work/top/tools/reference.py" "$work/site"
+    for name in amp_gemm amp_step amp_cuda_create amp_linear_forward; do
+        if grep -q "^## $name { #$name }" "$work"/site/reference/*.md; then ok; else bad "reference: no $name"; fi
+    done
+    echo 'AMP_API void amp_nothing(void);' >>"$work/top/src/amp/page/state.h"
+    refused "reference: a function without a class" "$PYTHON" "$work/top/tools/reference.py" "$work/site"
+    if grep -q 'amp_nothing .*names no class' "$work/log" && [ -e "$work/site/index.md" ]; then ok; else bad "reference: $(cat "$work/log")"; fi
+    if "$PYTHON" -c 'import material, mkdocs' 2>/dev/null; then
+        mkdir -p "$work/top/build" && mv "$work/site" "$work/top/build/site-src"
+        try "the site" env NO_MKDOCS_2_WARNING=1 "$PYTHON" -m mkdocs build -q --strict -f "$work/top/tools/mkdocs.yml"
+    else skip "builds: no mkdocs-material, so the site was not built"; fi
     try "make slides" "$PYTHON" tools/slides.py docs/teaching/slides.md && cp "$work/log" "$work/slides.html"
-    if [ "$(grep -c '^<section>.*<aside>' "$work/slides.html") $(grep -c '^<details>' docs/teaching/quiz.md)" = "30 24" ]; then ok; else bad "30 slides with notes and 24 answers are promised"; fi
+    if [ "$(grep -c '^<section>' "$work/slides.html") $(grep -c '</aside></section>' "$work/slides.html") $(grep -c '^<details>' docs/teaching/quiz.md)" = "30 30 24" ]; then ok; else bad "30 slides with notes and 24 answers are promised"; fi
     for program in notebook repository; do
         said=$("$PYTHON" tests/$program.py)
         # shellcheck disable=SC2046 # three words are wanted
