@@ -133,6 +133,7 @@ bench: ## conversions, checks and a step beside memcpy and other libraries, with
 bench-gemm: ## products, beside OpenBLAS if installed
 bench-peers: ## products, rows and casts beside OpenBLAS (OPENBLAS=its library) and hand-written loops, AVX-512 and AVX2
 bench-step: ## the optimizer step at 32 M parameters, beside a pass over the same bytes and PyTorch if installed
+bench-scope: ## what an open autocast scope costs a small verb
 bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
 bench-train: ## whole training steps on the CPU, beside PyTorch if installed
 bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, beside PyTorch if installed (PART=casts: one of them)

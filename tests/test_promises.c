@@ -862,6 +862,42 @@ static void rows_of_a_piece(t_run *t) {
     }
 }
 
+/* Of many kept casts, those of what a verb writes are made again, wherever they are in the list; the others are not. */
+static void one_of_many_casts(t_run *t) {
+    enum { CASTS = 70, COUNT = 16 };
+    static const size_t written[][2] = {{0, 1}, {31, 1}, {32, 1}, {33, 2}, {63, 2}, {69, 1}, {0, 70}};
+    amp_array w[CASTS];
+    float *memory = (float *)t_alloc(t, 4 * CASTS * COUNT), host[CASTS * COUNT];
+    amp_autocast_desc d = AMP_ZERO;
+    size_t i, round;
+    for (i = 0; i < CASTS * COUNT; i++)
+        host[i] = 1.0f;
+    t_set(t, memory, host, sizeof host);
+    d.entries = CASTS;
+    CHECK_OK(amp_autocast_begin(t->ctx, &d));
+    for (round = 0; round <= sizeof written / sizeof written[0]; round++) {
+        size_t from = round ? written[round - 1][0] : 0, n = round ? written[round - 1][1] : CASTS;
+        amp_autocast_info before, after;
+        if (round) CHECK_OK(amp_zero(t->ctx, memory + from * COUNT, 4 * COUNT * n));
+        before = amp_autocast_get(t->ctx);
+        for (i = 0; i < CASTS; i++) {
+            size_t k = (i * 3) % CASTS; /* neighbours in the list are none in memory */
+            uint16_t first = 0;
+            w[k] = amp_arrn(memory + k * COUNT, AMP_F32, COUNT);
+            w[k].flags = AMP_CACHE;
+            CHECK_OK(amp_autocast_input(t->ctx, &w[k], AMP_OP_LINEAR, &w[k], 1));
+            t_get(t, &first, w[k].data, 2);
+            t_note(t, "round %d, cast %d", (int)round, (int)k);
+            if (round && k >= from && k < from + n) CHECK_EQ(first, 0);
+        }
+        after = amp_autocast_get(t->ctx);
+        t_note(t, "round %d", (int)round);
+        CHECK_EQ(after.casts - before.casts, n);
+    }
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
+
 /* ---- lists and plans ---- */
 
 /* Our own column of the operations, where PyTorch's CUDA list, which it follows, has nothing. */
@@ -944,5 +980,5 @@ const t_test t_suite_promises[] = {{"promises.pointers_follow", pointers_follow,
     {"promises.lost_at_odd_addresses", lost_at_odd_addresses, T_ALL},
     {"promises.subnormal_quotients", subnormal_quotients, T_ALL}, {"promises.any_address", any_address, T_CPU},
     {"promises.host_memory", host_memory, T_ALL}, {"promises.rows_of_a_piece", rows_of_a_piece, T_ALL},
-    {"promises.our_column", our_column, T_HOST}, {"promises.sqrt_from_the_end", sqrt_from_the_end, T_HOST},
-    {NULL, NULL, 0}};
+    {"promises.one_of_many_casts", one_of_many_casts, T_ALL}, {"promises.our_column", our_column, T_HOST},
+    {"promises.sqrt_from_the_end", sqrt_from_the_end, T_HOST}, {NULL, NULL, 0}};

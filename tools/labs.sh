@@ -57,6 +57,17 @@ sanitizers() {
     cat "$memory"
 }
 
+steps() { # FLAGS that count the steps of a program, if CXX has them and an attribute for the function that counts: tried once
+    memory=$out/steps.$(echo "$CXX" | tr -c 'A-Za-z0-9\n' _)
+    if [ ! -e "$memory" ]; then
+        flags=-fsanitize-coverage=trace-pc
+        echo 'extern "C" __attribute__((no_sanitize_coverage)) void __sanitizer_cov_trace_pc() {} int main() {}' >"$out/steps.cpp"
+        if $CXX -Werror $flags "$out/steps.cpp" -o "$out/steps.try" >/dev/null 2>&1 && "$out/steps.try"; then echo "-DLAB_STEPS $flags"; fi >"$memory.new"
+        mv "$memory.new" "$memory"
+    fi
+    cat "$memory"
+}
+
 implementation() { # prints the object with amp's implementation
     if [ -n "${IMPL:-}" ] && [ -r "$IMPL" ]; then echo "$IMPL"; return; fi
     object=$out/amp.o
@@ -205,6 +216,7 @@ cuda_run() { # NUMBER FOLDER WORK VARIANT
     (
         CHECK=$4 HCU_LIBS=$build/hostcuda/user HCU_LOGS=$3/$4 CUDA_HOME=$(cuda_home)
         FLAGS="-DLAB_NUMBER=$1 -DLAB_SECONDS=$seconds -Ilabs -Iamp -Ichecker"
+        case $4 in plain | asan) if grep -q LAB_STEPS "$2/check.cu"; then FLAGS="$FLAGS $(steps)"; fi ;; esac
         export CHECK HCU_LIBS HCU_LOGS CUDA_HOME FLAGS CXX
         cd "$3" || exit 2
         seconds=$((seconds * 4)) # of the compiler and the program together

@@ -277,6 +277,7 @@ static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, siz
         ampi_pack_strips(kn, w->b, b, strip, w->row);
     t.b = from_b;
     t.b_k = b->across ? ldb : strip;
+    if (depth == 1) t.a_k = t.b_k = 0; /* a leading dimension that leads nowhere may be any number */
     t.b_strip = b->across ? strip : strip * depth;
     t.cols = b->rows;
     t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;
