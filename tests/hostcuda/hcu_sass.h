@@ -15,59 +15,30 @@ using std::vector;
 
 /* ---- program ----------------------------------------------------------------------------------------------------- */
 
-/* clang-format off */
-#define HCU_OPCODES(X) /* name, pipe */ \
-    X(NOP, OTHER) X(YIELD, OTHER) X(MEMBAR, LSU) X(ERRBAR, LSU) X(CCTL, LSU) X(CGAERRBAR, LSU) X(DEPBAR, OTHER) \
-    X(EXIT, BRANCH) X(BRA, BRANCH) X(BRX, BRANCH) X(BRXU, BRANCH) X(CALL, BRANCH) X(RET, BRANCH) X(BSSY, BRANCH) \
-    X(BSYNC, BRANCH) X(BREAK, BRANCH) X(BMOV, BRANCH) X(WARPSYNC, BRANCH) X(BAR, BRANCH) X(MOV, ALU) X(S2R, LSU) \
-    X(ENDCOLLECTIVE, BRANCH) \
-    X(S2UR, UNIFORM) X(CS2R, ALU) X(LDC, LSU) X(LDCU, UNIFORM) X(R2UR, ALU) X(VOTE, ALU) X(VOTEU, ALU) X(REDUX, XU) \
-    X(CREDUX, XU) X(MATCH, XU) X(SHFL, LSU) X(P2R, ALU) X(UP2UR, UNIFORM) X(R2P, ALU) X(IADD, ALU) X(IADD3, ALU) \
-    X(IMAD, IMAD) \
-    X(LEA, ALU) X(LOP3, ALU) X(SHF, ALU) X(PRMT, ALU) X(SEL, ALU) X(PLOP3, ALU) X(ISETP, ALU) X(IMNMX, ALU) \
-    X(VIADD, ALU) X(VIMNMX, ALU) X(VIMNMX3, ALU) X(VIADDMNMX, ALU) X(IABS, ALU) X(FLO, XU) X(POPC, XU) X(BREV, XU) \
-    X(SGXT, ALU) X(BMSK, ALU) X(FADD, FMA) X(FMUL, FMA) X(FFMA, FMA) X(FSEL, ALU) X(FSETP, ALU) X(FMNMX, ALU) \
-    X(FMNMX3, ALU) X(FCHK, ALU) X(MUFU, XU) X(HADD2, FMA) X(HFMA2, FMA) X(DADD, FP64) X(DMUL, FP64) X(DFMA, FP64) \
-    X(DSETP, FP64) X(F2F, XU) X(F2FP, ALU) X(F2I, XU) X(I2F, XU) X(I2FP, ALU) X(FRND, XU) X(LD, LSU) X(LDG, LSU) \
-    X(LDS, LSU) X(LDL, LSU) X(ST, LSU) X(STG, LSU) X(STS, LSU) X(STL, LSU) X(ATOM, LSU) X(ATOMG, LSU) X(ATOMS, LSU) \
-    X(RED, LSU) X(REDG, LSU)
-/* modifiers that change what an instruction does, and those that do not */
-#define HCU_MODIFIERS(X) \
-    X(X) X(U32) X(S32) X(U64) X(S64) X(U16) X(S16) X(U8) X(S8) X(F32) X(F64) X(F16) X(BF16) X(E4M3) X(E5M2) X(WIDE) \
-    X(HI) X(SX32) X(L) X(R) X(W) X(EX) X(AND) X(OR) X(XOR) X(LT) X(EQ) X(LE) X(GT) X(NE) X(GE) X(NUM) X(NAN) X(LTU) \
-    X(EQU) X(LEU) X(GTU) X(NEU) X(GEU) X(RM) X(RP) X(RZ) X(FTZ) X(SAT) X(TRUNC) X(FLOOR) X(CEIL) X(RCP) X(RSQ) \
-    X(SQRT) X(EX2) X(LG2) X(RCP64H) X(RSQ64H) X(SIN) X(COS) X(TANH) X(128) X(64) X(32) X(ADD) X(MIN) X(MAX) X(INC) \
-    X(DEC) X(EXCH) X(CAS) X(CAST) X(POPC) X(ANY) X(ALL) X(SUM) X(IDX) X(UP) X(DOWN) X(BFLY) X(PACK_AB) \
-    X(PACK_AB_MERGE_C) X(UNPACK_B) X(SATFINITE) X(SH) X(CLEAR) X(DIV) X(PAND) X(U) X(RED) X(E) X(STRONG) X(GPU) \
-    X(SYS) X(CTA) X(SM) X(EF) X(EL) X(LU) X(CONSTANT) X(LTC128B) X(LTC256B) X(LTC64B) X(DEFER_BLOCKING) X(SYNC) \
-    X(REL) X(NOINC) X(NODEC) X(LUT) X(NTZ) X(SPIN) X(SC) X(IVALL) X(INVALIDATE) X(MMA) X(RECONVERGENT) X(RELIABLE) \
-    X(MOV) X(SHL) X(IADD) X(COLLECTIVE) X(U16x2) X(RN)
-/* clang-format on */
-
 enum Code : unsigned char {
-#define X(name, pipe) C_##name,
-    HCU_OPCODES(X)
-#undef X
+#define OPCODE(name, pipe) C_##name,
+#include "hcu_sass_names.inc"
+#undef OPCODE
 };
 enum Modifier : unsigned char {
-#define X(name) MOD_##name,
-    HCU_MODIFIERS(X)
-#undef X
-        MOD_COUNT
+#define MODIFIER(name) MOD_##name,
+#include "hcu_sass_names.inc"
+#undef MODIFIER
+    MOD_COUNT
 };
 const struct {
     const char *name;
     Code code;
     hcu_pipe pipe;
 } kCodes[] = {
-#define X(name, pipe) {#name, C_##name, HCU_PIPE_##pipe},
-    HCU_OPCODES(X)
-#undef X
+#define OPCODE(name, pipe) {#name, C_##name, HCU_PIPE_##pipe},
+#include "hcu_sass_names.inc"
+#undef OPCODE
 };
 const char *const kModifiers[] = {
-#define X(name) #name,
-    HCU_MODIFIERS(X)
-#undef X
+#define MODIFIER(name) #name,
+#include "hcu_sass_names.inc"
+#undef MODIFIER
 };
 
 enum Kind : unsigned char {
