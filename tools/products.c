@@ -106,15 +106,12 @@ static const char convolutions[] =
     "| `conv_tbc` | `conv1d` of `x[time, batch, in]`: its batch and time exchanged | | |\n"
     "| `_convolution`, `convolution` | the one of these that its arguments say | | |\n"
     "\n"
-    "Stride, padding, dilation and output padding are `im2col`'s and `col2im`'s business: the products do not "
-    "change. The\n"
-    "gradient of the bias is `amp_column_sums` of `dy`; channels first it is the sum over `b` of `dy` times a column of "
-    "ones,\n"
-    "with `g.n = 1; g.stride_b = AMP_BROADCAST; g.sum_batches = 1`. A product has one bias for all of its batch, "
-    "so\n"
-    "groups with biases are a call each, or add it with the activation; channels first each group is a call. In\n"
-    "16 bits each element that `col2im` adds up was rounded once; the sum is in FP32. Convolution is here because\n"
-    "`torch.autocast` lists it; cuDNN needs no patches in memory.\n";
+    "Stride, padding, dilation and output padding are `im2col`'s and `col2im`'s business: the products do not\n"
+    "change. The gradient of the bias is `amp_column_sums` of `dy`; channels first it is the sum over `b` of `dy`\n"
+    "times a column of ones, with `g.n = 1; g.stride_b = AMP_BROADCAST; g.sum_batches = 1`. A product has one bias\n"
+    "for all of its batch, so groups with biases are a call each, or add it with the activation; channels first\n"
+    "each group is a call. In 16 bits each element that `col2im` adds up was rounded once; the sum is in FP32.\n"
+    "Convolution is here because `torch.autocast` lists it; cuDNN needs no patches in memory.\n";
 
 static const char notes[] =
     "\n"
