@@ -90,7 +90,7 @@ ROW void conv_copy(void *to, size_t i, const void *from, size_t k, int inside, a
     if (t == AMP_F32)
         ((float *)to)[i] = inside ? ((const float *)from)[k] : 0.0f;
     else
-        ((amp_f16 *)to)[i].bits = inside ? ((const amp_f16 *)from)[k].bits : 0;
+        ((amp_any16 *)to)[i].bits = inside ? ((const amp_any16 *)from)[k].bits : 0;
 }
 
 /* patches[row] = the window of place `row`; zeros where it is outside. Bits are copied. */
