@@ -43,7 +43,7 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
-       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
@@ -72,7 +72,7 @@
                an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
                for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
                times slower.
-               Reductions follow "The rule of sums" (>>backend), so thread count, SIMD path and device do not change a
+               Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
@@ -80,14 +80,14 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes any address).
-               Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
-               without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
-               as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy); plan
-               files of CUDA take host memory. No other function allocates (tests/test_modes.c counts each). To take
-               memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory
-               of a CUDA context desc.host.
-               amp_ledger lists all context memory by label, except the context's own fixed workspace.
+               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes an amp_array at
+               any address). Functions of class setup allocate, through the context's allocator; amp_param_read and
+               _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run,
+               amp_state_load as much as the file has; verbs in the first autocast scope may enlarge its arena
+               (>>policy); plan files of CUDA take host memory. No other function allocates (tests/test_modes.c counts
+               each). To take memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and
+               for host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
+               context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
@@ -981,7 +981,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
    ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst
-   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend),
+   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>sums),
    bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
@@ -1045,7 +1045,7 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>sums). A label >=
    classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
    a row is multiplied by w[c]; the mean divides the sum by that of w[label] over the rows that count (by 1 if that is
    0); with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
@@ -2794,11 +2794,8 @@ AMP_INLINE uint32_t amp_weight_store(
    Class: host. */
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 
-/* ---- the table ----
-   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
-   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
-   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
+/* ==== >>sums =====================================================================================================
+   How numbers are added up, on every device.   tests: step.norm_error, step.norm_ranges (tests/test_step.c)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -2811,13 +2808,20 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
    or u * 2^96 in place of u, and its sum taken by 2^192 or 2^-192 in double: the sum is finite if every u is.
    Error: a term goes through at most 16 roundings of 2^-24 (its square, 7 additions, 8 halvings), those of a column
    through 31, and for 2^31 terms through 141 of 2^-53: together below 2^-19 of the sum of magnitudes, where that of
-   each part is below 2^127 or they are squares. (tests: step.norm_error, step.norm_ranges) */
+   each part is below 2^127 or they are squares. */
+/* ---- the table ----
+   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
+   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum) */
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
     const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
+    uint32_t holds; /* 1: an entry that waits does it under pthread_setcancelstate; 0: each verb is, as a whole */
+    uint32_t _pad;
     void (*destroy)(amp_ctx *);
     /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
        calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
@@ -3584,8 +3588,33 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
     return "unknown outcome";
 }
 
+/* ---- pthread_cancel: a verb is never left half-way. A thread can be cancelled only where it waits or uses a file, and
+   in the program's functions: there it is held, from ampi_hold to ampi_release. The two cost a third of a small verb,
+   so not every verb has them.   tests: tests/test_threads.c ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+static int ampi_hold(void) {
+    int before = 0;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static void ampi_release(int before) { (void)pthread_setcancelstate(before, NULL); }
+#else
+static int ampi_hold(void) { return 0; }
+static void ampi_release(int before) { (void)before; }
+#endif
+
+static void ampi_tell(const amp_logger *log, amp_log_level level, amp_status status, const char *text) {
+    int before;
+    if (!log->fn) return;
+    before = ampi_hold();
+    (log->fn)(level, status, text, log->user);
+    ampi_release(before);
+}
 static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it comes */
-    return a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+    const int before = ampi_hold();
+    void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+    ampi_release(before);
+    return p;
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = ampi_host_take(a, bytes);
@@ -3593,11 +3622,14 @@ static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed *
     return p;
 }
 static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
+    int before;
     if (!p) return;
+    before = ampi_hold();
     if (a->free_fn)
         a->free_fn(p, bytes, a->user);
     else
         AMP_FREE(p);
+    ampi_release(before);
 }
 /* x leaves a list of its kind. */
 #define AMPI_UNLINK(type, list, x, next) \
@@ -3670,31 +3702,23 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
-/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
-   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
-#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
-#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
-#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
-#else
-#  define AMPI_CANCEL(state, old) (void)(state)
-#  define AMPI_NO_CANCEL          0
-#endif
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; errno, unless it fails;
+   whether the thread can be cancelled, if all of the verb has to be held (ampi_verb_hold) ---- */
 typedef struct ampi_caller {
     ampi_fpu fpu;
-    int cancel, error;
+    int error, holds, hold;
 } ampi_caller;
 static ampi_caller ampi_caller_enter(void) {
     ampi_caller c;
     c.error = errno;
-    c.cancel = 0;
-    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.holds = c.hold = 0;
     c.fpu = ampi_fpu_enter();
     return c;
 }
 static void ampi_caller_leave(ampi_caller c, amp_status status) {
     ampi_fpu_leave(c.fpu);
     if (status == AMP_OK) errno = c.error;
-    AMPI_CANCEL(c.cancel, NULL);
+    if (c.holds) ampi_release(c.hold);
 }
 static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
 
@@ -3758,7 +3782,7 @@ static void ampi_give(amp_ctx *ctx) {
     const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
-        if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+        ampi_tell(&ctx->log, AMP_LOG_ERROR, AMP_ERR_BUSY, knocked);
     }
     AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
@@ -3782,11 +3806,18 @@ static void ampi_range_begin(const char *verb) {
 #  define AMPI_RANGE_BEGIN(verb) (void)0
 #  define AMPI_RANGE_END()       (void)0
 #endif
+/* Until the verb ends, this thread is not cancelled. */
+static void ampi_verb_hold(amp_ctx *ctx) {
+    if (ctx->caller.holds) return;
+    ctx->caller.hold = ampi_hold();
+    ctx->caller.holds = 1;
+}
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
     AMPI_WRITE(&ctx->thread, ampi_this_thread());
     ctx->caller = ampi_caller_enter();
+    if (!ctx->b->holds) ampi_verb_hold(ctx);
     ctx->verb = verb;
     AMPI_RANGE_BEGIN(verb);
     return AMP_OK;
@@ -3848,7 +3879,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
-    if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    ampi_tell(&ctx->log, AMP_LOG_ERROR, status, ctx->error);
     return status;
 }
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
@@ -3860,7 +3891,7 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     va_start(va, format);
     ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
-    (ctx->log.fn)(level, AMP_OK, text, ctx->log.user);
+    ampi_tell(&ctx->log, level, AMP_OK, text);
 }
 
 /* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
@@ -4028,7 +4059,11 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
-static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes); /* casts of it are made again */
+static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes);
+/* A verb writes here, or frees it: the casts of what lies there are stale. */
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
+    if (ctx->scope && data) ampi_drop_casts(ctx->scope, data, bytes);
+}
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ptr) return AMP_OK;
@@ -4102,8 +4137,15 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
+/* What ampi_check_storage is about to say nothing of: nearly every array. */
+static int ampi_is_stored(const amp_ctx *ctx, const amp_array *a, size_t need) {
+    const size_t size = amp_dtype_size(a->dtype);
+    const int long_enough = !a->count || a->count >= need;
+    return a->data && size && long_enough && !(a->flags & ~AMP_CACHE) && ampi_is_aligned(ctx, a->data, size);
+}
 /* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
 static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    if (ampi_is_stored(ctx, &a, need)) return AMP_OK;
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -4185,9 +4227,15 @@ static void ampi_wrote_array(amp_ctx *ctx, amp_array a, size_t n) {
     ampi_wrote(ctx, a.data, n * amp_dtype_size(a.dtype));
 }
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
+static int ampi_is_map(const amp_ctx *ctx, const amp_array *y, const amp_array *x, size_t count) {
+    const size_t ny = count * amp_dtype_size(y->dtype), nx = count * amp_dtype_size(x->dtype);
+    if (count > (size_t)-1 / 8 || !ampi_is_stored(ctx, y, count) || !ampi_is_stored(ctx, x, count)) return 0;
+    return y->data == x->data ? ny == nx : !ampi_overlap(y->data, ny, x->data, nx);
+}
 static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
+    if (ampi_is_map(ctx, &y, &x, count)) return AMP_OK;
     AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
     AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
@@ -4205,7 +4253,7 @@ static amp_status ampi_check_map(
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    amp_cast_desc none = AMP_ZERO;
+    static const amp_cast_desc none = AMP_ZERO;
     if (!opt) opt = &none;
     AMPI_CHECK_DESC(opt);
     AMPI_CHECK(
@@ -6884,11 +6932,10 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-/* A verb writes here, or frees it: the casts of what lies there are stale. */
-static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
-    size_t i, n = ctx->scope && data ? ctx->scope->n_cached : 0;
-    for (i = 0; i < n; i++) {
-        ampi_cached *k = &ctx->scope->cached[i];
+static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes) {
+    size_t i;
+    for (i = 0; i < s->n_cached; i++) {
+        ampi_cached *k = &s->cached[i];
         if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
     }
 }
@@ -9231,9 +9278,12 @@ static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     return st;
 }
 AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
+    const int before = ampi_hold();
     ampi_replacement r;
-    AMPI_TRY(ampi_replacement_begin(&r, ctx, path));
-    return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
+    amp_status st = ampi_replacement_begin(&r, ctx, path);
+    if (st == AMP_OK) st = ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
+    ampi_release(before);
+    return st;
 }
 
 /* ---- state files: sections, writing, reading.   tests: tests/test_state.c, tests/test_resume.c, tests/fuzz_state.c
@@ -9515,7 +9565,8 @@ static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_sta
 }
 /* an amp_fp8's words as they were read: scales, what is remembered of it, and a place in the history that it has */
 static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8_t *words) {
-    const size_t states = ampi_get(s->fields, 4) * sizeof(amp_fp8_state), history = ampi_get(s->fields + 4, 4);
+    const size_t states = (size_t)ampi_get(s->fields, 4) * sizeof(amp_fp8_state);
+    const size_t history = (size_t)ampi_get(s->fields + 4, 4);
     const size_t bytes = s->elements.count * s->elements.size;
     amp_fp8_state t;
     float amax;
@@ -9798,6 +9849,7 @@ static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     ampi_replacement to;
     amp_status st;
+    ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
     f.to = &to;
@@ -9841,6 +9893,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
+    ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
@@ -10880,11 +10933,13 @@ static void *ampi_worker(void *arg) {
 static void ampi_parallel(
     ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
+    int before;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
             (fn)(arg, i, c->work);
         return;
     }
+    before = ampi_hold();
     ampi_lock(c);
     c->fn = fn;
     c->arg = arg;
@@ -10896,6 +10951,7 @@ static void ampi_parallel(
     while (c->running)
         (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
+    ampi_release(before);
 }
 static void ampi_pool_end(ampi_cpu *c) {
     (void)pthread_cond_destroy(&c->start);
@@ -10903,14 +10959,16 @@ static void ampi_pool_end(ampi_cpu *c) {
     (void)pthread_mutex_destroy(&c->lock);
 }
 static void ampi_pool_stop(ampi_cpu *c) {
-    int i;
+    int i, before;
     if (!ampi_has_workers(c)) return;
+    before = ampi_hold();
     ampi_lock(c);
     c->quit = 1;
     (void)pthread_cond_broadcast(&c->start);
     ampi_unlock(c);
     for (i = 0; i < c->workers; i++)
         (void)pthread_join(c->worker[i], NULL);
+    ampi_release(before);
     ampi_pool_end(c);
     c->workers = 0;
 }
@@ -11006,7 +11064,7 @@ static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
-    raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
+    raw = (char *)ampi_host_take(&c->mem, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
@@ -11169,21 +11227,35 @@ static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
         }
     }
 }
+/* A few elements: a task and its vectors would cost more than they. */
+static int ampi_cast_few(const amp_array *dst, const amp_array *src, size_t n, const amp_cast_desc *d) {
+    const int doubles = dst->dtype == AMP_F64 || src->dtype == AMP_F64;
+    size_t i;
+    if (n > 3 || doubles || dst->dtype == src->dtype || d->rounding != AMP_NEAREST || d->saturate) return 0;
+    for (i = 0; i < n; i++) {
+        const uint32_t x = ampi_load_bits(src->data, src->dtype, i);
+        ampi_store_pattern(dst->data, dst->dtype, i, ampi_round_any(x, dst->dtype));
+    }
+    return 1;
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j = AMP_ZERO;
+    ampi_cast_job j;
+    if (ampi_cast_few(&dst, &src, n, d)) return AMP_OK;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
+    j.head = 0;
     j.d = d;
     if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
         return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
-    return ampi_run(c, ampi_chunks(n - j.head), (double)n, ampi_cast_task, &j);
+    ampi_parallel(c, ampi_chunks(n - j.head), n, ampi_cast_task, &j);
+    return AMP_OK;
 }
 
 /* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u. */
@@ -11893,7 +11965,13 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
    A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
    widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
    element of D depends on k only. (Another kind of tile, of half-precision operands say, would come with a pack of its
-   own.) */
+   own.) Which loop runs, the first row that fits:
+       n = 1, a D without gaps           that column is the only row of the transposed product: the next row
+       m <= AMPI_FEW, not ordered, and   ampi_gemm_few: B is read where it lies, by dots where it is transposed, else
+       B transposed, or not small        by sums of its rows
+       small: a block reads at most      ampi_small_product: nothing is packed but a transposed B and what is no float
+       AMPI_SMALL numbers of A and B
+       all others (n = 3 of a large A)   tiles of kn->mr x kn->nr; what is missing of the last ones is zeros */
 
 typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     ampi_cpu *c;
@@ -12780,6 +12858,7 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
+    b.holds = 1; /* ampi_parallel, ampi_pool_stop; ampi_host_take and _free do */
 #define AMP_X(entry) b.entry = ampi_cpu_##entry;
     AMPI_ENTRIES(AMP_X)
 #undef AMP_X
@@ -12828,7 +12907,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
+    ampi_tell(&d->logger, AMP_LOG_ERROR, st, full);
     return st;
 }
 
@@ -13506,7 +13585,10 @@ AMPI_INNER void AMPI_F(widen)(void *dst, const void *src, size_t n, amp_dtype t)
     size_t i;
     for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
         AMPI_F(widen_step)(d + i * 4u, s + i * size, t);
-    if (i < n) {
+    if (i < n && n >= AMPI_STEP) { /* a few of them again */
+        i = n - AMPI_STEP;
+        AMPI_F(widen_step)(d + i * 4u, s + i * size, t);
+    } else if (i < n) {
         char from[AMPI_STEP * 2u], to[AMPI_STEP * 4u];
         memset(from, 0, AMPI_STEP * size);
         memcpy(from, s + i * size, (n - i) * size);
@@ -13521,7 +13603,10 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
     size_t i;
     for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
         AMPI_F(narrow_step)(d + i * size, s + i * 4u, t);
-    if (i < n) {
+    if (i < n && n >= AMPI_STEP) {
+        i = n - AMPI_STEP;
+        AMPI_F(narrow_step)(d + i * size, s + i * 4u, t);
+    } else if (i < n) {
         char from[AMPI_STEP * 4u], to[AMPI_STEP * 2u];
         memset(from, 0, sizeof from);
         memcpy(from, s + i * 4u, (n - i) * 4u);

@@ -295,6 +295,7 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #ifndef AMP_LOAD_L2
 #  define AMP_LOAD_L2(p)     __ldcg(p)                          /* past the first-level cache: other blocks wrote it */
 #  define AMP_SHUFFLE(x, k)  __shfl_xor_sync(0xffffffffu, x, k) /* x of the thread k places on, of a whole warp */
+#  define AMP_SYNC_TEAM()    __syncwarp()                       /* what one thread of a warp wrote, the others see */
 #  define AMP_FENCE()        __threadfence()         /* writes before it come before writes after it, for the GPU */
 #  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
 #  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
@@ -361,8 +362,9 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #  define AMP_TO_F8(x, t) ampi_k_bytes_of_f8(x, t)
 #endif
 
-#define AMPI_K    static __device__ __forceinline__
-#define AMPI_K_AT __device__ __forceinline__ /* a member function */
+#define AMPI_K       static __device__ __forceinline__
+#define AMPI_K_AT    __device__ __forceinline__                  /* a member function */
+#define AMPI_K_APART static __device__ __attribute__((noinline)) /* with registers of its own */
 
 #if defined(__CUDACC__)
 AMPI_K float ampi_k_floor(float x) {
@@ -514,11 +516,21 @@ AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
         ampi_k_unpack4(x + 4, r->a.y);
     }
 }
+/* The larger one of |x| and a magnitude, all as float bits; NaN, the largest of all, may become any NaN. */
+AMPI_K uint32_t ampi_k_larger_size(uint32_t x, uint32_t size) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float r;
+    asm("{ .reg .f32 a; abs.f32 a, %1; max.NaN.f32 %0, a, %2; }" : "=f"(r) : "f"(ampi_float(x)), "f"(ampi_float(size)));
+    return ampi_bits(r);
+#else
+    return (x & 0x7fffffffu) > size ? x & 0x7fffffffu : size;
+#endif
+}
 AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bits */
     uint32_t k, largest = 0;
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
+        largest = ampi_k_larger_size(x[k], largest);
     return largest;
 }
 /* Two bytes of FP8 to two halves, where the hardware has no way: moved up until the mantissa is in its place. They are
@@ -633,6 +645,15 @@ AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
         w[2] = x[4] | x[5] << 16;
         w[3] = x[6] | x[7] << 16;
     }
+}
+/* The first m of eight, and zeros. */
+AMPI_K void ampi_k_take8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
+    if (wide && m == 8u)
+        ampi_k_fetch8(r, p, t, i, 1);
+    else if (ampi_k_has_words(t, m))
+        ampi_k_fetch_words(r, p, i);
+    else
+        ampi_k_gather8(r, p, t, i, m);
 }
 /* The first m of eight by themselves; the dtype of floats is known before the loop, not in it. */
 AMPI_K void ampi_k_load_each(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m) {
@@ -861,18 +882,23 @@ AMPI_K double ampi_k_halve8(const double x[8]) {
     double even = amp_dadd(amp_dadd(x[0], x[4]), amp_dadd(x[2], x[6]));
     return amp_dadd(even, amp_dadd(amp_dadd(x[1], x[5]), amp_dadd(x[3], x[7])));
 }
-/* The sum of AMP_LANES lanes by one team; every thread of it has it, for both of a pair add the same two. */
-AMPI_K float ampi_k_join(const float *lane) {
+/* The sum of AMP_LANES lanes by one team, of which a thread has every 32nd; every thread of it has the sum, for both of
+   a pair add the same two. */
+AMPI_K float ampi_k_join_team(const float lane[8]) {
+    float sum = ampi_k_halve8(lane);
     uint32_t k;
-    float x[8], sum;
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = lane[threadIdx.x % AMPI_TEAM + AMPI_TEAM * k];
-    sum = ampi_k_halve8(x);
     AMP_UNROLL
     for (k = AMPI_TEAM / 2u; k; k /= 2u)
         sum = amp_add(sum, AMP_SHUFFLE(sum, k));
     return sum;
+}
+AMPI_K float ampi_k_join(const float *lane) {
+    uint32_t k;
+    float x[8];
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = lane[threadIdx.x % AMPI_TEAM + AMPI_TEAM * k];
+    return ampi_k_join_team(x);
 }
 /* The same in double, of the first n lanes; the others are 0. */
 AMPI_K double ampi_k_join(const double *lane, uint32_t n) {
@@ -1202,93 +1228,172 @@ AMPI_K void ampi_k_quantize_end(const amp_quantize_job *j, uint32_t amax) {
     __syncthreads();
     if (most[2] && threadIdx.x == 0) s->window = ampi_float(most[0]);
 }
-AMPI_K uint32_t ampi_k_amax8(const uint32_t x[8], uint32_t m, uint32_t amax) { /* NaN does not count */
+AMPI_K uint32_t ampi_k_amax8(const uint32_t x[8], uint32_t amax) { /* NaN does not count */
     uint32_t k;
     AMP_UNROLL
     for (k = 0; k < 8u; k++) {
         uint32_t a = x[k] & 0x7fffffffu;
-        if (k < m && a <= 0x7f800000u && a > amax) amax = a;
+        if (a <= 0x7f800000u && a > amax) amax = a;
     }
     return amax;
-}
-AMPI_K void ampi_k_fit8(uint32_t x[8], float by, amp_dtype t) { /* to patterns */
-    uint32_t k, most = amp_fp8_most(t);
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(ampi_scalar_fit_one(ampi_float(x[k]), by, most));
-    ampi_k_nearest8(x, t);
 }
 typedef struct ampi_k_quantize_args {
     amp_quantize_job job;
     uint32_t write, see; /* 1: outputs; amax, and the end of the cast */
     int wide, wide_t;    /* rows of src and dst, of dst_t, may be taken by 8 elements */
 } ampi_k_quantize_args;
+/* What numbers are multiplied with, and from which magnitude on, as bits, they go the long way: Inf and NaN or, where
+   that factor is not a positive number, all. */
+typedef struct ampi_k_scale {
+    float by;
+    uint32_t odd;
+} ampi_k_scale;
+AMPI_K ampi_k_scale ampi_k_scale_of(const ampi_k_quantize_args *a) {
+    ampi_k_scale s = {1.0f, 0x7f800000u};
+    if (a->write) s.by = amp_fp8_begin(&a->job);
+    if (ampi_bits(s.by) - 1u >= 0x7f7fffffu) s.odd = 0;
+    return s;
+}
+/* Eight finite floats to patterns, as they will lie in memory. NVIDIA's conversion limits what it converts. */
+AMPI_K void ampi_k_fit8(uint32_t w[2], uint32_t x[8], float by, amp_dtype t) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+#if defined(AMPI_F8_HARDWARE)
+        x[k] = ampi_bits(amp_mul(ampi_float(x[k]), by));
+#else
+        x[k] = ampi_bits(ampi_scalar_fit_one(ampi_float(x[k]), by, amp_fp8_most(t)));
+#endif
+    }
+    w[0] = AMP_TO_F8(x, t);
+    w[1] = AMP_TO_F8(x + 4, t);
+}
+/* The same with Inf and NaN among them. */
+AMPI_K void ampi_k_fit_odd8(uint32_t w[4], uint32_t x[8], float by, amp_dtype t) {
+    const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(ampi_scalar_fit_one(ampi_float(x[k]), by, amp_fp8_most(t)));
+    ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
+}
+/* The larger of amax and that of eight elements of src; `write`: and these as patterns of type t. */
+AMPI_K uint32_t ampi_k_quantize8(uint32_t w[4], const ampi_k_raw *r, amp_dtype from, const ampi_k_scale &s,
+    uint32_t write, amp_dtype t, uint32_t amax) {
+    uint32_t x[8], size;
+    if (from == AMP_F32)
+        ampi_k_patterns8(x, r, AMP_F32);
+    else if (from == AMP_BF16)
+        ampi_k_quick8(x, r, AMP_BF16);
+    else
+        ampi_k_quick8(x, r, AMP_F16);
+    size = ampi_k_largest8(x);
+    if (size >= s.odd) {
+        ampi_k_widen8(x, r, from);
+        amax = ampi_k_amax8(x, amax);
+        if (!write) return amax;
+        if (t == AMP_F8E4M3)
+            ampi_k_fit_odd8(w, x, s.by, AMP_F8E4M3);
+        else
+            ampi_k_fit_odd8(w, x, s.by, AMP_F8E5M2);
+        return amax;
+    }
+    if (!write) return size > amax ? size : amax;
+    if (t == AMP_F8E4M3)
+        ampi_k_fit8(w, x, s.by, AMP_F8E4M3);
+    else
+        ampi_k_fit8(w, x, s.by, AMP_F8E5M2);
+    return size > amax ? size : amax;
+}
+AMPI_K void ampi_k_store_f8(const uint32_t w[2], const amp_array &a, size_t i, uint32_t m, int wide) {
+    uint32_t k;
+    ampi_k_u2 v = {w[0], w[1]};
+    char *to = (char *)a.data + i;
+    if (wide && m == 8u) {
+        *(ampi_k_u2 *)to = v;
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        if (k < m) to[k] = (char)(w[k / 4u] >> (8u * (k % 4u)));
+}
 /* In the order of memory: the amax, dst. */
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_quantize(const AMP_GRID_CONSTANT ampi_k_quantize_args a) {
     const amp_quantize_job *j = &a.job;
-    const float by = a.write ? amp_fp8_begin(j) : 1.0f;
+    const ampi_k_scale s = ampi_k_scale_of(&a);
     uint64_t n = (uint64_t)j->rows * j->cols, step = (uint64_t)gridDim.x * AMP_BLOCK * 8u, i;
-    uint32_t amax = 0, x[8];
+    uint32_t amax = 0, w[4];
+    ampi_k_raw r;
     for (i = ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x) * 8u; i < n; i += step) {
-        uint32_t m = n - i < 8u ? (uint32_t)(n - i) : 8u;
-        ampi_k_load8(x, j->src.data, j->src.dtype, i, m, a.wide);
-        amax = ampi_k_amax8(x, m, amax);
-        if (!a.write) continue;
-        ampi_k_fit8(x, by, j->dst.dtype);
-        ampi_k_store8(x, j->dst.data, j->dst.dtype, i, m, a.wide);
+        uint32_t m = ampi_k_group(i, n);
+        ampi_k_take8(&r, j->src.data, j->src.dtype, i, m, a.wide);
+        amax = ampi_k_quantize8(w, &r, j->src.dtype, s, a.write, j->dst.dtype, amax);
+        if (a.write) ampi_k_store_f8(w, j->dst, i, m, a.wide);
     }
     if (a.see) ampi_k_quantize_end(j, amax);
 }
 
-/* In tiles of AMPI_K_TILE x AMPI_K_TILE, through shared memory: dst, if there is one, and dst_t. The pitch puts rows
-   into different banks. */
-#define AMPI_K_TILE  64u
-#define AMPI_K_PITCH (AMPI_K_TILE + 4u)
-#define AMPI_K_SLOTS (AMPI_K_TILE * AMPI_K_TILE / 8u) /* groups of eight */
+/* In tiles of AMPI_K_DEEP rows by AMPI_K_TILE columns, through shared memory: dst, if there is one, and dst_t. A thread
+   takes four rows of eight and turns each four by four bytes; columns begin in the shared memory where no two threads
+   of a warp meet in a bank. */
+#define AMPI_K_TILE      64u
+#define AMPI_K_ACROSS8   (AMPI_K_TILE / 8u)
+#define AMPI_K_DEEP      (4u * AMP_BLOCK / AMPI_K_ACROSS8)
+#define AMPI_K_COLUMN(c) ((c) * (AMPI_K_DEEP / 4u) + (c) / 8u * 4u) /* words */
 AMPI_K uint32_t ampi_k_turn_in(
-    const ampi_k_quantize_args &a, uint64_t r0, uint64_t c0, float by, uint8_t *tile, uint32_t amax) {
+    const ampi_k_quantize_args &a, uint64_t r0, uint64_t c0, const ampi_k_scale &s, uint32_t *tile, uint32_t amax) {
     const amp_quantize_job *j = &a.job;
-    const amp_dtype t = j->dst_t.dtype;
-    uint32_t slot, k, x[8];
-    for (slot = threadIdx.x; slot < AMPI_K_SLOTS; slot += AMP_BLOCK) {
-        uint32_t r = slot / (AMPI_K_TILE / 8u), c = slot % (AMPI_K_TILE / 8u) * 8u, m;
-        uint64_t i = (r0 + r) * j->cols + c0 + c;
-        if (r0 + r >= j->rows || c0 + c >= j->cols) continue;
-        m = j->cols - c0 - c < 8u ? (uint32_t)(j->cols - c0 - c) : 8u;
-        ampi_k_load8(x, j->src.data, j->src.dtype, i, m, a.wide);
-        amax = ampi_k_amax8(x, m, amax);
-        ampi_k_fit8(x, by, t);
-        if (j->dst.data) ampi_k_store8(x, j->dst.data, t, i, m, a.wide);
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            tile[(c + k) * AMPI_K_PITCH + r] = (uint8_t)x[k];
+    const uint32_t c = threadIdx.x % AMPI_K_ACROSS8 * 8u, four = threadIdx.x / AMPI_K_ACROSS8;
+    const uint32_t m = ampi_k_group(c0 + c, j->cols),
+                   rows = (uint32_t)(j->rows - r0 < AMPI_K_DEEP ? j->rows - r0 : AMPI_K_DEEP);
+    uint64_t first = (r0 + 4u * four) * j->cols + c0 + c;
+    uint32_t w[4][4], q, k;
+    ampi_k_raw raw[4];
+    AMP_UNROLL
+    for (q = 0; q < 4u; q++) {
+        uint32_t count = 4u * four + q < rows ? m : 0u;
+        ampi_k_take8(&raw[q], j->src.data, j->src.dtype, first + q * j->cols, count, a.wide);
+    }
+    AMP_UNROLL
+    for (q = 0; q < 4u; q++) {
+        uint32_t count = 4u * four + q < rows ? m : 0u;
+        amax = ampi_k_quantize8(w[q], &raw[q], j->src.dtype, s, 1, j->dst_t.dtype, amax);
+        if (j->dst.data) ampi_k_store_f8(w[q], j->dst, first + q * j->cols, count, a.wide);
+    }
+    AMP_UNROLL
+    for (k = 0; k < 2u; k++) {
+        uint32_t *to = &tile[AMPI_K_COLUMN(c) + 4u * k * AMPI_K_COLUMN(1u) + four];
+        uint32_t a0 = __byte_perm(w[0][k], w[1][k], 0x5140), a1 = __byte_perm(w[0][k], w[1][k], 0x7362);
+        uint32_t b0 = __byte_perm(w[2][k], w[3][k], 0x5140), b1 = __byte_perm(w[2][k], w[3][k], 0x7362);
+        to[0] = __byte_perm(a0, b0, 0x5410);
+        to[AMPI_K_COLUMN(1u)] = __byte_perm(a0, b0, 0x7632);
+        to[AMPI_K_COLUMN(2u)] = __byte_perm(a1, b1, 0x5410);
+        to[AMPI_K_COLUMN(3u)] = __byte_perm(a1, b1, 0x7632);
     }
     return amax;
 }
-AMPI_K void ampi_k_turn_out(const ampi_k_quantize_args &a, uint64_t r0, uint64_t c0, const uint8_t *tile) {
+AMPI_K void ampi_k_turn_out(const ampi_k_quantize_args &a, uint64_t r0, uint64_t c0, const uint32_t *tile) {
     const amp_quantize_job *j = &a.job;
-    uint32_t slot, k, x[8];
-    for (slot = threadIdx.x; slot < AMPI_K_SLOTS; slot += AMP_BLOCK) {
-        uint32_t c = slot / (AMPI_K_TILE / 8u), r = slot % (AMPI_K_TILE / 8u) * 8u, m;
+    uint32_t slot;
+    for (slot = threadIdx.x; slot < AMPI_K_TILE * AMPI_K_DEEP / 8u; slot += AMP_BLOCK) {
+        uint32_t c = slot / (AMPI_K_DEEP / 8u), r = slot % (AMPI_K_DEEP / 8u) * 8u;
+        const ampi_k_u2 v = *(const ampi_k_u2 *)&tile[AMPI_K_COLUMN(c) + r / 4u];
+        const uint32_t w[2] = {v.x, v.y};
         if (r0 + r >= j->rows || c0 + c >= j->cols) continue;
-        m = j->rows - r0 - r < 8u ? (uint32_t)(j->rows - r0 - r) : 8u;
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            x[k] = tile[c * AMPI_K_PITCH + r + k];
-        ampi_k_store8(x, j->dst_t.data, j->dst_t.dtype, (c0 + c) * j->rows + r0 + r, m, a.wide_t);
+        ampi_k_store_f8(w, j->dst_t, (c0 + c) * j->rows + r0 + r, ampi_k_group(r0 + r, j->rows), a.wide_t);
     }
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_quantize_turn(const AMP_GRID_CONSTANT ampi_k_quantize_args a) {
-    AMP_SHARED(uint8_t, tile, AMPI_K_TILE *AMPI_K_PITCH);
-    const float by = amp_fp8_begin(&a.job);
-    uint64_t across = (a.job.cols - 1u) / AMPI_K_TILE + 1u, tiles = ((a.job.rows - 1u) / AMPI_K_TILE + 1u) * across, i;
+    AMP_SHARED(ampi_k_u2, tile, (AMPI_K_COLUMN(AMPI_K_TILE - 8u) + 8u * AMPI_K_DEEP / 4u) / 2u);
+    const ampi_k_scale s = ampi_k_scale_of(&a);
+    uint64_t across = (a.job.cols - 1u) / AMPI_K_TILE + 1u, tiles = ((a.job.rows - 1u) / AMPI_K_DEEP + 1u) * across, i;
     uint32_t amax = 0;
     for (i = blockIdx.x; i < tiles; i += gridDim.x) {
-        uint64_t r0 = i / across * AMPI_K_TILE, c0 = i % across * AMPI_K_TILE;
-        amax = ampi_k_turn_in(a, r0, c0, by, tile, amax);
+        uint64_t r0 = i / across * AMPI_K_DEEP, c0 = i % across * AMPI_K_TILE;
+        amax = ampi_k_turn_in(a, r0, c0, s, (uint32_t *)tile, amax);
         __syncthreads();
-        ampi_k_turn_out(a, r0, c0, tile);
+        ampi_k_turn_out(a, r0, c0, (const uint32_t *)tile);
         __syncthreads();
     }
     if (a.see) ampi_k_quantize_end(&a.job, amax);
@@ -2343,7 +2448,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
 
 #define AMPI_K_UPDATE(X) X(ampi_k_apply) X(ampi_k_count_apply) X(ampi_k_add) X(ampi_k_clip) X(ampi_k_next_scale)
 /* ==== >>device-losses ============================================================================================
-   Cross-entropy, a block per row of logits; dropout.
+   Cross-entropy, a block, a team or a thread per row of logits; dropout.
    tests: tests/test_products.c, tests/test_memory.c */
 
 struct ampi_k_logits { /* of one row */
@@ -2363,7 +2468,7 @@ struct ampi_k_floats {
     AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
         uint32_t k;
         for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = x[i + k];
+            if (k < m) v[k] = AMP_LOAD_L2(&x[i + k]); /* of other blocks of the same launch */
     }
 };
 
@@ -2402,18 +2507,33 @@ struct ampi_k_misses {
     }
 };
 
-/* A row that is left out, or whose label is wrong. */
-AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
+/* What follows is done by `all` threads that share a row, of which this is number `me`. First its padding, and all of a
+   row that is left out, or whose label is wrong, an error made visible: then 1. */
+AMPI_K int ampi_k_xent_ends(const amp_xent_job &d, size_t row, int64_t label, uint32_t me, uint32_t all) {
+    const float value = label < 0 ? 0.0f : ampi_float(0x7fc00000u);
     size_t i;
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = value;
-    if (!d.dlogits.data) return;
-    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
-        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
-}
-AMPI_K void ampi_k_xent_pad(const amp_xent_job &d, size_t row) {
-    size_t i;
-    for (i = threadIdx.x; i < d.padding; i += AMP_BLOCK)
+    for (i = me; i < d.padding; i += all)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + d.classes + i, 0.0f);
+    if (!amp_xent_is_wrong(&d, label)) return 0;
+    if (d.row_loss && me == 0) d.row_loss[d.first + row] = value;
+    for (i = me; d.dlogits.data && i < d.classes; i += all)
+        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
+    return 1;
+}
+/* From max, sum and target to the row's loss and what its gradients need; by: their factor. */
+AMPI_K void ampi_k_xent_loss_of(
+    const amp_xent_job &d, size_t row, int64_t label, float mean, float by, amp_xent_row *r, uint32_t me) {
+    float loss, weight = 1.0f;
+    if (d.weights.data) weight = amp_xent_row_weight(&d, label);
+    if (d.weights.data) by = amp_mul(by, weight);
+    amp_xent_row_end(r, &d, by, 1.0f);
+    if (!d.row_loss || me) return;
+    loss = amp_xent_loss_one(d.smoothing, r->max, r->target, mean, r->sum);
+    if (d.weights.data) loss = amp_mul(loss, weight);
+    d.row_loss[d.first + row] = loss;
+}
+AMPI_K int ampi_k_xent_no_nan(const amp_xent_row *r) { /* else the sum is one */
+    return amp_is_finite(r->sum) && amp_is_finite(r->by) && amp_is_finite(r->less);
 }
 /* A thread's eight lanes of a part that is complete, from its first element on, fetched before any is looked at. NaN
    may become any NaN. Not for FP8. */
@@ -2532,7 +2652,7 @@ AMPI_K float ampi_k_xent_sum(
 /* Gradients but for the label's, which comes last. */
 AMPI_K void ampi_k_xent_any(const amp_xent_job &d, amp_dtype t, size_t at, int wide, const amp_xent_row *row) {
     const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
-    int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
+    int wide_out = ampi_k_aligned(out, d.dlogits.dtype) ? AMPI_K_STREAM : 0;
     uint32_t k, y[8];
     size_t i;
     for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
@@ -2544,21 +2664,29 @@ AMPI_K void ampi_k_xent_any(const amp_xent_job &d, amp_dtype t, size_t at, int w
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
     }
 }
-/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN. */
+/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN: two groups at a time. Gradients need not
+   stay in the second-level cache, where logits wait for their second reading. */
+AMPI_K void ampi_k_xent_eight(
+    const amp_xent_job &d, amp_dtype t, size_t first, const ampi_k_raw *r, const amp_xent_row *row) {
+    uint32_t y[8], w[4], k;
+    ampi_k_quick8(y, r, t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
+    (void)ampi_k_quick_words(w, y, t);
+    ampi_k_put4((char *)d.dlogits.data + 2u * first, w, AMPI_K_STREAM);
+}
 AMPI_K void ampi_k_xent_alike(
     const amp_xent_job &d, amp_dtype t, size_t at, const ampi_k_ends *ends, const amp_xent_row *row) {
-    uint32_t classes = (uint32_t)d.classes, groups = ampi_k_groups(ends, classes), i, k;
-    for (i = threadIdx.x; i < groups; i += AMP_BLOCK) {
+    uint32_t classes = (uint32_t)d.classes, groups = ampi_k_groups(ends, classes), i;
+    for (i = threadIdx.x; i < groups; i += 2u * AMP_BLOCK) {
         size_t first = at + ends->head + 8u * i;
-        ampi_k_raw r;
-        uint32_t y[8], w[4];
-        ampi_k_fetch8(&r, d.logits.data, t, first, 1);
-        ampi_k_quick8(y, &r, t);
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
-        (void)ampi_k_quick_words(w, y, t);
-        ampi_k_put4((char *)d.dlogits.data + 2u * first, w, 1);
+        const int both = i + AMP_BLOCK < groups;
+        ampi_k_raw one, two;
+        ampi_k_fetch8(&one, d.logits.data, t, first, 1);
+        if (both) ampi_k_fetch8(&two, d.logits.data, t, first + 8u * AMP_BLOCK, 1);
+        ampi_k_xent_eight(d, t, first, &one, row);
+        if (both) ampi_k_xent_eight(d, t, first + 8u * AMP_BLOCK, &two, row);
     }
     for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
         size_t one = at + ampi_k_outside(ends, groups, i);
@@ -2566,11 +2694,10 @@ AMPI_K void ampi_k_xent_alike(
     }
 }
 AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, amp_dtype t, size_t at, int wide, const amp_xent_row *row) {
-    int no_nan = amp_is_finite(row->sum) && amp_is_finite(row->by) && amp_is_finite(row->less); /* else sum is one */
     ampi_k_ends ends = ampi_k_no_ends();
     ampi_k_meet(&ends, d.logits.data, t, at);
     ampi_k_meet(&ends, d.dlogits.data, d.dlogits.dtype, at);
-    if (amp_dtype_size(t) == 2u && t == d.dlogits.dtype && no_nan && !ends.never)
+    if (amp_dtype_size(t) == 2u && t == d.dlogits.dtype && ampi_k_xent_no_nan(row) && !ends.never)
         ampi_k_xent_alike(d, t, at, &ends, row);
     else
         ampi_k_xent_any(d, t, at, wide, row);
@@ -2597,58 +2724,294 @@ AMPI_K void ampi_k_xent_row(
     const amp_xent_job &d, amp_dtype t, size_t row, const float *factor, ampi_k_room *room, float *top) {
     size_t at = row * d.ld;
     int64_t label = amp_xent_label(&d, d.first + row);
-    float mean = 0.0f, loss, by = *factor, weight = 1.0f;
+    float mean = 0.0f;
     amp_xent_row r;
     ampi_k_logits logits = {d.logits.data, t, at, 0};
-    ampi_k_xent_pad(d, row);
-    if (amp_xent_is_wrong(&d, label)) { /* left out, or an error made visible */
-        ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
-        return;
-    }
+    if (ampi_k_xent_ends(d, row, label, threadIdx.x, AMP_BLOCK)) return;
     logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(t), t);
     r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
     r.sum = ampi_k_xent_sum(d, t, at, logits.wide, room, top, &r.max);
     if (d.each) {
         ampi_k_targets q = {d, at, (size_t)label, amp_sub(1.0f, d.smoothing), amp_div(d.smoothing, (float)d.classes)};
-        ampi_k_xent_each(d, t, row, q, &r, by, room);
+        ampi_k_xent_each(d, t, row, q, &r, *factor, room);
         return;
     }
     if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
-    if (d.weights.data) weight = amp_xent_row_weight(&d, label);
-    if (d.weights.data) by = amp_mul(by, weight);
-    amp_xent_row_end(&r, &d, by, 1.0f);
-    loss = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
-    if (d.weights.data) loss = amp_mul(loss, weight);
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = loss;
+    ampi_k_xent_loss_of(d, row, label, mean, *factor, &r, threadIdx.x);
     if (!d.dlogits.data) return;
     ampi_k_xent_gradients(d, t, at, logits.wide, &r);
     __syncthreads();
     if (threadIdx.x == 0 && !d.softmax)
         amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
 }
-/* The sum of what lies in lanes of the rule's last level, n of them; in every thread. */
-AMPI_K double ampi_k_xent_lanes_sum(const double *lanes, uint32_t n, double *room) {
-    uint32_t i;
-    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
-        room[i] = i < n ? lanes[i] : 0.0;
-    return ampi_k_halve(room, AMP_LANES);
+/* What all rows count, in every thread. */
+AMPI_K double ampi_k_xent_counted(const amp_xent_job &d, const double *counts, uint32_t lanes) {
+    if (d.sum) return 0.0;
+    return lanes == 1u ? counts[0] : ampi_k_join(counts, lanes);
+}
+/* 1 in the block that is the last to come here; the ticket wraps to 0. */
+AMPI_K int ampi_k_xent_last(uint32_t *ticket) {
+    AMP_SHARED(uint32_t, last, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        AMP_FENCE();
+        last[0] = atomicInc((unsigned *)ticket, gridDim.x - 1u) == gridDim.x - 1u;
+        AMP_FENCE();
+    }
+    __syncthreads();
+    return (int)last[0];
+}
+/* Where one block is enough for the losses of all rows, up to AMP_CHUNK, the last one adds them up. A function of its
+   own, so that the rows before it have all registers. */
+AMPI_K_APART void ampi_k_xent_end(float *loss, const float *row_loss, uint32_t n, double weight, uint32_t *ticket) {
+    AMP_SHARED(double, part, AMP_PARTS);
+    const uint32_t me = threadIdx.x % AMPI_TEAM;
+    uint32_t p, i, k;
+    double sum;
+    if (!ampi_k_xent_last(ticket)) return;
+    for (p = threadIdx.x / AMPI_TEAM; p < AMP_PARTS; p += AMPI_TEAMS) {
+        float lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (i = p * AMP_PART + me; i < n && i < (p + 1u) * AMP_PART; i += AMP_LANES) {
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                if (i + AMPI_TEAM * k < n) lane[k] = amp_add(lane[k], AMP_LOAD_L2(&row_loss[i + AMPI_TEAM * k]));
+        }
+        lane[0] = ampi_k_join_team(lane);
+        if (me == 0) part[p] = amp_widen(lane[0]);
+    }
+    sum = ampi_k_halve(part, ampi_k_power_of_two(n / AMP_PART + (n % AMP_PART != 0), AMP_PARTS));
+    if (threadIdx.x == 0) *loss = amp_narrow(amp_dmul(sum, weight));
+}
+AMPI_K double ampi_k_xent_weight(const amp_xent_job &d, const double *counts, uint32_t lanes) {
+    return amp_xent_weight(&d, ampi_k_xent_counted(d, counts, lanes));
 }
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes) {
+    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
-    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, room->chunk);
+    double counted = ampi_k_xent_counted(d, counts, lanes);
     size_t row;
     if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (row = blockIdx.x; row < d.rows; row += gridDim.x)
         ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
+    if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
 
-/* Sums over all rows, of what they count and of row_loss, where rows left out hold 0: a block per lane of the rule's
-   last level; whoever needs the sum adds up the lanes. */
+/* ---- rows of up to AMP_PART classes: one part of the rule of sums, so a team takes a row or, of AMPI_K_SHORT classes
+   at most, a thread. A logit is read once: its term stays in a register for its gradient. A class that is not there is
+   -Inf: its term is 0, and it is not the largest. ---- */
+#define AMPI_K_SHORT 16u
+#define AMPI_K_EACH  (AMP_PART / AMPI_TEAM) /* classes of a team's thread: every 32nd */
+
+/* Gradients of any dtype, or with a NaN. */
+AMPI_K void ampi_k_xent_one_by_one(
+    const amp_xent_job &d, amp_dtype t, size_t at, const amp_xent_row *r, uint32_t me, uint32_t all) {
+    size_t i;
+    AMP_NO_UNROLL
+    for (i = me; i < d.classes; i += all)
+        amp_store(d.dlogits.data, d.dlogits.dtype, at + i, amp_xent_grad_one(r, amp_load(d.logits.data, t, at + i)));
+}
+AMPI_K int ampi_k_xent_is_plain(const amp_xent_job &d, amp_dtype t, const amp_xent_row *r) {
+    return d.dlogits.dtype == t && ampi_k_xent_no_nan(r);
+}
+/* Two gradients to patterns, the quick way. */
+AMPI_K uint32_t ampi_k_xent_pair(uint32_t low, uint32_t high, amp_dtype t) {
+    return t == AMP_F16 ? AMP_TO_HALVES(low, high) : AMP_TO_BF16S(low, high);
+}
+AMPI_K float ampi_k_short_sum(const float term[AMPI_K_SHORT]) { /* the rest of its lanes are 0 */
+    float x[AMPI_K_SHORT];
+    uint32_t half, k;
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_SHORT; k++)
+        x[k] = amp_add(0.0f, term[k]);
+    AMP_UNROLL
+    for (half = AMPI_K_SHORT / 2u; half; half /= 2u) {
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_SHORT / 2u; k++)
+            if (k < half) x[k] = amp_add(x[k], x[k + half]);
+    }
+    return x[0];
+}
+AMPI_K void ampi_k_short_load(float x[AMPI_K_SHORT], const amp_xent_job &d, amp_dtype t, size_t at) {
+    uint32_t h, k, y[8];
+    AMP_UNROLL
+    for (h = 0; h < AMPI_K_SHORT; h += 8u) {
+        uint32_t m = ampi_k_group(h, d.classes);
+        ampi_k_raw raw;
+        ampi_k_take8(&raw, d.logits.data, t, at + h, m, 0);
+        if (t == AMP_F32)
+            ampi_k_patterns8(y, &raw, AMP_F32);
+        else
+            ampi_k_quick8(y, &raw, t);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[h + k] = ampi_float(k < m ? y[k] : 0xff800000u);
+    }
+}
+AMPI_K void ampi_k_short_store(
+    const float term[AMPI_K_SHORT], const amp_xent_job &d, amp_dtype t, size_t at, const amp_xent_row *r) {
+    uint32_t h, k, y[8], w;
+    AMP_UNROLL
+    for (h = 0; h < AMPI_K_SHORT; h += 8u) {
+        uint32_t m = ampi_k_group(h, d.classes);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            y[k] = ampi_bits(amp_fma(term[h + k], r->by, amp_negative(r->less)));
+        AMP_UNROLL
+        for (k = 0; t != AMP_F32 && k < 8u; k += 2u) {
+            w = ampi_k_xent_pair(y[k], y[k + 1u], t);
+            y[k] = w & 0xffffu;
+            y[k + 1u] = w >> 16;
+        }
+        ampi_k_store8(y, d.dlogits.data, t, at + h, m, 0);
+    }
+}
+AMPI_K void ampi_k_xent_thread(const amp_xent_job &d, amp_dtype t, size_t row, float by) {
+    size_t at = row * d.ld;
+    int64_t label = amp_xent_label(&d, d.first + row);
+    float x[AMPI_K_SHORT], mean = 0.0f;
+    amp_xent_row r;
+    uint32_t k;
+    if (ampi_k_xent_ends(d, row, label, 0, 1)) return;
+    r.target = amp_load(d.logits.data, t, at + (size_t)label);
+    ampi_k_short_load(x, d, t, at);
+    r.max = AMP_XENT_LEAST;
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_SHORT; k++)
+        r.max = ampi_larger(r.max, x[k]);
+    if (ampi_nonzero(d.smoothing)) {
+        float y[AMPI_K_SHORT];
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_SHORT; k++)
+            y[k] = k < d.classes ? x[k] : 0.0f;
+        mean = amp_narrow(amp_ddiv(amp_widen(ampi_k_short_sum(y)), (double)d.classes));
+    }
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_SHORT; k++)
+        x[k] = amp_xent_term(x[k], r.max);
+    r.sum = ampi_k_short_sum(x);
+    ampi_k_xent_loss_of(d, row, label, mean, by, &r, 0);
+    if (!d.dlogits.data) return;
+    if (ampi_k_xent_is_plain(d, t, &r))
+        ampi_k_short_store(x, d, t, at, &r);
+    else
+        ampi_k_xent_one_by_one(d, t, at, &r, 0, 1);
+    if (!d.softmax) amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
+}
+
+/* The sum of a part of which this thread has every 32nd element, in each thread of the team. */
+AMPI_K float ampi_k_team_sum(const float x[AMPI_K_EACH], uint32_t n) {
+    float lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t q, k;
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            lane[k] = amp_add(lane[k], x[q + k]);
+    }
+    return ampi_k_join_team(lane);
+}
+AMPI_K float ampi_k_team_load(float x[AMPI_K_EACH], const amp_xent_job &d, amp_dtype t, size_t at, uint32_t n) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM, size = (uint32_t)amp_dtype_size(t);
+    const char *from = (const char *)d.logits.data + (at + me) * size;
+    float top = AMP_XENT_LEAST;
+    uint32_t q, k;
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k++) {
+            x[k] = ampi_float(0xff800000u);
+            if (me + AMPI_TEAM * k < n) x[k] = ampi_float(ampi_k_quick(ampi_load_pattern(from, t, AMPI_TEAM * k), t));
+        }
+    }
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k++)
+            top = ampi_larger(top, x[k]);
+    }
+    return ampi_k_team_largest(top);
+}
+AMPI_K float ampi_k_team_mean(const float x[AMPI_K_EACH], uint32_t n) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM;
+    float y[AMPI_K_EACH];
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_EACH; k++)
+        y[k] = me + AMPI_TEAM * k < n ? x[k] : 0.0f;
+    return amp_narrow(amp_ddiv(amp_widen(ampi_k_team_sum(y, n)), (double)n));
+}
+AMPI_K void ampi_k_team_store(
+    const float term[AMPI_K_EACH], const amp_xent_job &d, amp_dtype t, size_t at, uint32_t n, const amp_xent_row *r) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM, size = (uint32_t)amp_dtype_size(t);
+    char *to = (char *)d.dlogits.data + (at + me) * size;
+    uint32_t q, k;
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k += 2u) {
+            uint32_t low = ampi_bits(amp_fma(term[k], r->by, amp_negative(r->less)));
+            uint32_t high = ampi_bits(amp_fma(term[k + 1u], r->by, amp_negative(r->less)));
+            if (t != AMP_F32) low = ampi_k_xent_pair(low, high, t);
+            if (t != AMP_F32) high = low >> 16;
+            if (me + AMPI_TEAM * k < n) ampi_store_pattern(to, t, AMPI_TEAM * k, low);
+            if (me + AMPI_TEAM * (k + 1u) < n) ampi_store_pattern(to, t, AMPI_TEAM * (k + 1u), high);
+        }
+    }
+}
+AMPI_K void ampi_k_xent_team(const amp_xent_job &d, amp_dtype t, size_t row, float by) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM, n = (uint32_t)d.classes;
+    size_t at = row * d.ld;
+    int64_t label = amp_xent_label(&d, d.first + row);
+    float x[AMPI_K_EACH], mean = 0.0f;
+    amp_xent_row r;
+    uint32_t q, k;
+    if (ampi_k_xent_ends(d, row, label, me, AMPI_TEAM)) return;
+    r.target = amp_load(d.logits.data, t, at + (size_t)label);
+    r.max = ampi_k_team_load(x, d, t, at, n);
+    if (ampi_nonzero(d.smoothing)) mean = ampi_k_team_mean(x, n);
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k++)
+            x[k] = amp_xent_term(x[k], r.max);
+    }
+    r.sum = ampi_k_team_sum(x, n);
+    ampi_k_xent_loss_of(d, row, label, mean, by, &r, me);
+    if (!d.dlogits.data) return;
+    AMP_SYNC_TEAM(); /* dlogits may be logits: the target was read by all */
+    if (ampi_k_xent_is_plain(d, t, &r))
+        ampi_k_team_store(x, d, t, at, n, &r);
+    else
+        ampi_k_xent_one_by_one(d, t, at, &r, me, AMPI_TEAM);
+    AMP_SYNC_TEAM();
+    if (me == 0 && !d.softmax) amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
+}
+template <int type>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_xent_few(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
+    const float by = amp_xent_factor(&d, ampi_k_xent_counted(d, counts, lanes));
+    const uint32_t side = d.classes <= AMPI_K_SHORT ? AMP_BLOCK : AMPI_TEAMS; /* rows at a time */
+    size_t row = (size_t)blockIdx.x * side + threadIdx.x / (AMP_BLOCK / side);
+    for (; row < d.rows; row += (size_t)gridDim.x * side) {
+        if (side == AMP_BLOCK)
+            ampi_k_xent_thread(d, (amp_dtype)type, row, by);
+        else
+            ampi_k_xent_team(d, (amp_dtype)type, row, by);
+    }
+    if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
+}
+
+/* Sums over all rows, of what they count and, where there are many, of row_loss, where rows left out hold 0: a block per
+   lane of the rule's last level; whoever needs the sum adds up the lanes. */
 template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, double *lanes, ampi_k_room *room) {
     uint64_t chunks = rows / AMP_CHUNK + (rows % AMP_CHUNK != 0), c;
     double sum = 0.0;
@@ -2666,18 +3029,15 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_xent_lane(counts, d.all, lanes, room);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_lanes(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    ampi_k_xent_losses(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, double *lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
-    ampi_k_floats losses;
-    losses.x = d.row_loss;
+    ampi_k_floats losses = {d.row_loss};
+    double sum, weight;
     ampi_k_xent_lane(losses, d.all, lanes, room);
-}
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_loss(
-    const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, const double *losses, uint32_t lanes) {
-    AMP_SHARED(double, lane, AMP_LANES);
-    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, lane);
-    double sum = ampi_k_xent_lanes_sum(losses, lanes, lane);
-    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, counted)));
+    if (!ampi_k_xent_last(ticket)) return;
+    sum = ampi_k_join(lanes, gridDim.x);
+    weight = ampi_k_xent_weight(d, counts, gridDim.x);
+    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, weight));
 }
 
 /* ---- dropout ---- */
@@ -2716,7 +3076,10 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 #define AMPI_K_LOSSES(X) \
-    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_counts) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
+    X(ampi_k_xent<AMP_F32>) \
+    X(ampi_k_xent_few<AMP_F32>) \
+    X(ampi_k_xent_few<AMP_F16>) \
+    X(ampi_k_xent_few<AMP_BF16>) X(ampi_k_xent_counts) X(ampi_k_xent_losses) X(ampi_k_dropout)
 /* ==== >>device-products ==========================================================================================
    The plain product, epilogues, column sums.
    tests: tests/test_products.c, tests/test_product_table.c, tests/test_ordered.c */
@@ -3291,6 +3654,7 @@ typedef struct ampi_cu_scratch {
     ampi_k_histogram_bins histogram;
     ampi_k_inspect_state inspect;                /* amp_step: leaves zeros itself, so it is never cleared */
     double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    uint32_t xent_ticket, _pad;                  /* the same: it wraps to 0 */
     float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 
@@ -3812,7 +4176,7 @@ static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j,
     a.wide = ampi_cu_wide(&j->src, cols) && ampi_cu_wide(&j->dst, cols);
     a.wide_t = ampi_cu_wide(&j->dst_t, j->rows);
     if (turn) {
-        tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
+        tiles = ampi_cu_parts(j->rows, AMPI_K_DEEP) * ampi_cu_parts(j->cols, AMPI_K_TILE);
         return ampi_cu_share(c, tiles, ampi_k_quantize_turn, a);
     }
     tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);
@@ -3958,24 +4322,38 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     if (fit < least) fit = least;
     return (unsigned)(grid < fit ? grid : fit);
 }
+/* A kernel of cross-entropy; the ticket goes to the one that ends the loss. */
+typedef void (*ampi_cu_xent_kernel)(amp_xent_job, const double *, uint32_t, uint32_t *);
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, counts, lanes);
-static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const double *counts, uint32_t lanes) {
-    unsigned grid = ampi_cu_xent_grid(c, d);
+    if (t == AMP_##T) return ampi_k_xent<AMP_##T>;
+static ampi_cu_xent_kernel ampi_cu_xent_any(amp_dtype t) {
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, counts, lanes);
+    return ampi_k_xent<AMP_F32>;
+}
+static ampi_cu_xent_kernel ampi_cu_xent_few(const amp_xent_job *d) { /* NULL: not for this one */
+    if (d->classes > AMP_PART || d->each) return NULL;
+    if (d->logits.dtype == AMP_F16) return ampi_k_xent_few<AMP_F16>;
+    if (d->logits.dtype == AMP_BF16) return ampi_k_xent_few<AMP_BF16>;
+    return d->logits.dtype == AMP_F32 ? ampi_k_xent_few<AMP_F32> : NULL;
+}
+static amp_status ampi_cu_xent_rows(
+    ampi_cuda *c, const amp_xent_job *d, const double *counts, uint32_t lanes, uint32_t *ticket) {
+    ampi_cu_xent_kernel few = ampi_cu_xent_few(d);
+    const uint64_t rows = d->classes <= AMPI_K_SHORT ? AMP_BLOCK : AMPI_TEAMS; /* at a time */
+    if (few) return ampi_cu_share(c, ampi_cu_parts(d->rows, rows), few, *d, counts, lanes, ticket);
+    return ampi_cu_launch(c, ampi_cu_xent_grid(c, d), ampi_cu_xent_any(d->logits.dtype), *d, counts, lanes, ticket);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cuda *c = ampi_cu_self(ctx);
     double *counts = c->scratch->counts, *losses = c->scratch->losses;
+    uint32_t *ticket = &c->scratch->xent_ticket;
     uint64_t chunks = ampi_cu_parts(d->all, AMP_CHUNK);
     uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-    int last = d->first + d->rows == d->all;
+    const int ends = d->loss && d->first + d->rows == d->all;
     if (!d->sum) AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_counts, *d, counts));
-    AMPI_TRY(ampi_cu_xent_launch(c, d, counts, lanes));
-    if (!d->loss || !last) return AMP_OK;
-    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, losses));
-    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, (const double *)counts, (const double *)losses, lanes);
+    AMPI_TRY(ampi_cu_xent_rows(c, d, counts, lanes, ends && chunks == 1u ? ticket : NULL));
+    if (!ends || chunks == 1u) return AMP_OK;
+    return ampi_cu_launch(c, lanes, ampi_k_xent_losses, *d, (const double *)counts, losses, ticket);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */

@@ -71,12 +71,12 @@ bench-gpu:
 	@echo 'bench-gpu needs nvcc and a CUDA device: $(if $(NVCC_VERSION),there is no CUDA device,nvcc was not found)'; exit 1
 endif
 # the last part of make check-gpu
-$(BUILD)/bench/check_gpu: bench/check_gpu.cu tests/sass_bound.h amp.h amp_cuda.cuh $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o
+$(BUILD)/bench/check_gpu: bench/check_gpu.cu $(wildcard bench/*.h) tests/facts.h tests/sass_bound.h amp.h amp_cuda.cuh $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -I. -Xcompiler -Wall,-Wextra $(NVCCFLAGS) $(NVCC_GENCODE) $< $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o -o $@ -lcublasLt -lm -lpthread
 # these programs, executed on the CPU by tests/hostcuda: it compiles, runs and checks its results; no speed
 ifneq ($(HCU_BUILD),)
-$(HCU_BUILD)/plain/bench_gpu $(HCU_BUILD)/plain/check_gpu: $(HCU_BUILD)/plain/%: bench/%.cu $(BENCH_GPU_SOURCES) tests/sass_bound.h $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
+$(HCU_BUILD)/plain/bench_gpu $(HCU_BUILD)/plain/check_gpu: $(HCU_BUILD)/plain/%: bench/%.cu $(BENCH_GPU_SOURCES) tests/facts.h tests/sass_bound.h $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) $(HCU_SHIM) $< -c -o $@.o
 	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 endif

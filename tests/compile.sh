@@ -158,6 +158,8 @@ c_family() {
         must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
         # included twice, implemented twice, two files
         runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
+        cp "$header" "$tmp/mine.h" && printf '#define AMP_IMPLEMENTATION\n#include "mine.h"\n' >"$tmp/mine.c"
+        must "$cc: AMP_SELF, a copy of a different name" "$cc" -std=c99 -Wall -Werror '-DAMP_SELF="mine.h"' -fsyntax-only "$tmp/mine.c"
         runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
         must "a member is called (x->f)(...), past a macro f(x) of the program" sh -c "! grep -nE '(->|[a-z]\\.)[a-z0-9_]+\\(' '$header' | grep -vE '_fn\\(|torch\\.autocast'"
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c

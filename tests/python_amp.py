@@ -1,4 +1,4 @@
-"""What bindings/python/amp.py promises: PYTHONPATH=build/python python3 tests/python_amp.py [SIZES]
+"""What bindings/python promises: PYTHONPATH=build/python python3 tests/python_amp.py [SIZES]
 
 SIZES: what the program of tools/python_bindings.py --sizes prints. Last line: N passed, N failed, N skipped.
 """
@@ -16,8 +16,8 @@ import tempfile
 
 import numpy as np
 
-import _amp as c
 import amp
+from amp import _amp as c
 
 passed = failed = skipped = 0
 
@@ -315,7 +315,7 @@ def sharing():
         ctx.cast(f, amp.F16, out=by_dlpack(out, versioned))
         check(same(out, x.astype(np.float16)), "as an output, too")
     users = sys.getrefcount(x)
-    b = amp.amp_arrays.borrow(by_dlpack(x))
+    b = amp.arrays.borrow(by_dlpack(x))
     check(sys.getrefcount(x) == users + 2 or sys.getrefcount(x) == users + 1, "what is borrowed lives")
     del b, f
     gc.collect()
@@ -333,7 +333,7 @@ def sharing():
     refused(lambda: amp.array(Foreign(__dlpack__=lambda self, **k: None, __dlpack_device__=lambda self: (1, 0))), "no capsule", BufferError, "no capsule")
     refused(lambda: amp.array("text"), "no array", TypeError, "is no array")
 
-    b = amp.amp_arrays.borrow(on_gpu())
+    b = amp.arrays.borrow(on_gpu())
     check((b.raw.data, b.raw.dtype, b.raw.count, b.shape, b.device) == (0x7F0000000100, amp.F32, 6, (2, 3), (2, None)), "__cuda_array_interface__")
     check(amp.array(on_gpu(strides=(12, 4))).count == 6 and amp.array(on_gpu(typestr="<u2"), amp.BF16).dtype == amp.BF16, "with strides of rows, with bits")
     refused(lambda: ctx.cast(on_gpu(), amp.F16), "an array on a GPU, on the CPU", ValueError, "lies on a GPU")
@@ -354,7 +354,7 @@ def sharing():
     theirs = np.from_dlpack(w)
     check(theirs.ctypes.data == p.master("w").ctypes.data and same(theirs, x), "numpy takes it by DLPack")
     check(np.asarray(w).ctypes.data == theirs.ctypes.data and not hasattr(w, "__cuda_array_interface__"), "and by __array_interface__")
-    capsule = amp.amp_arrays._opened(m.__dlpack__())[0]
+    capsule = amp.arrays._opened(m.__dlpack__())[0]
     check((capsule.code, capsule.bits, capsule.lanes) == (4, 16, 1) and m.__dlpack_device__() == (1, 0), "BF16 says that it is BF16")
     check(same(ctx.cast(m, amp.F32), ctx.cast(p.model("w"), amp.F32, amp.BF16)), "so that no dtype need be given")
     refused(p.close, "closed while numpy has it", BufferError)

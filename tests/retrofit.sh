@@ -31,7 +31,7 @@ quiet() { # NAME COMMAND...: succeeds without a word
     if "$@" >"$work/log" 2>&1 && [ ! -s "$work/log" ]; then ok; else bad "$name"; head -n 12 "$work/log"; return 1; fi
 }
 ex=$top/examples
-max_lines=35 # added and modified lines, one statement a line
+max_lines=47 # added and modified lines, one statement a line
 arguments() { case $1 in tensor_core*) echo "--check --seed $$" ;; esac; } # of an example, for what it promises
 claimants="offload" # programs with --check
 if [ -r "$CUDA_HOME/include/nccl.h" ]; then
@@ -53,6 +53,10 @@ user_text() {
     echo "$work/user/$(basename "$1")"
 }
 
+high_scale() { # SOURCE: with a first loss scale of 2^40
+    sed 's/CHECK(amp_scaler_create(&scaler, ctx, NULL));/amp_scaler_desc sd = AMP_ZERO; sd.scale = 1099511627776.0f; CHECK(amp_scaler_create(\&scaler, ctx, sd));/' "$1"
+}
+
 # ---- the diff ----
 check_diff() { # FOLDER LINES [AFTER PAGE]: at most so many, those that the page shows
     after=$ex/$1/${3:-after.cu} page=$1/${4:-README.md}
@@ -68,8 +72,8 @@ check_diff() { # FOLDER LINES [AFTER PAGE]: at most so many, those that the page
 }
 check_diff retrofit $max_lines
 check_diff retrofit 16 autocast.cu autocast.md
-check_diff retrofit 44 verbs.cu verbs.md
-check_diff retrofit_gpt 58
+check_diff retrofit 54 verbs.cu verbs.md
+check_diff retrofit_gpt 69
 
 # ---- curves DEVICE: the loss curves in $work/before.SEED and after.SEED agree within noise ----
 # FP16 rounds each operand of a product by at most 2^-11 of it; what becomes of that in training is measured: 0.9 % of an epoch's loss at
@@ -166,11 +170,11 @@ C
         if grep -q '^[0-9]* skipped, scale [0-9]*$' "$work/verbs.1" && grep -q '^[0-9]* skipped, scale [0-9]*$' "$work/after.1"; then ok
         else bad "retrofit: how many steps were skipped is not printed"; fi
         unset HCU_PROTECT
-        # The loss scaler never stalls the stream: what amp waits for is setting up, not the 176 steps
+        # The loss scaler never stalls the stream: what amp waits for is setting up, with the first loss scale, not the 88 steps
         waits=$(figure "$work/after.1.err" syncs) waited=$(figure "$work/before.1.err" syncs)
         more=$((${waits:-999} - ${waited:-0})) # a program that says nothing of its waits has too many
         echo "hostcuda: after.cu waits for the device $more times more often than before.cu, $(figure "$work/after.1.err" products) products"
-        if [ "$more" -le 20 ]; then ok; else bad "after.cu waits $more times more often than before.cu"; fi
+        if [ "$more" -le 30 ]; then ok; else bad "after.cu waits $more times more often than before.cu"; fi
         products=$(figure "$work/after.1.err" products)
         if [ "${products:-0}" -gt $least ]; then ok
         else bad "after.cu: not all products are those of cuBLASLt"; fi
@@ -180,23 +184,22 @@ C
             sed 's/EPOCHS = 8/EPOCHS = 1/' "$ex/retrofit/after.cu" | sed "s|\.\./digits_data.h|$ex/digits_data.h|" >"$work/short.cu"
             host "$work/short.cu" short && quiet "after.cu: protected memory, random order" \
                 sh -c "HCU_MODE=random HCU_ORDER=shuffle HCU_SEED=7 '$work/short' 1 2>/dev/null | awk '/^epoch 1 loss 1\\.[45]/ { n++ } END { exit n != 1 }'"
-            # 2^40: the first steps overflow until the scale fits, and nothing else happens
-            sed 's/CHECK(amp_scaler_create(&scaler, ctx, NULL));/amp_scaler_desc sd = AMP_ZERO; sd.scale = 1099511627776.0f; CHECK(amp_scaler_create(\&scaler, ctx, sd));/' \
-                "$ex/retrofit/after.cu" | sed "s|\.\./digits_data.h|$ex/digits_data.h|" >"$work/high.cu"
+            # from 2^40 it finds a scale that fits before the first step
+            high_scale "$ex/retrofit/after.cu" | sed "s|\.\./digits_data.h|$ex/digits_data.h|" >"$work/high.cu"
             host "$work/high.cu" high && {
                 HCU_PROTECT=0 "$work/high" 1 >"$work/high.1" 2>/dev/null
-                b=$(awk '/^test/ { print $3 }' "$work/before.1") h=$(awk '/^test/ { print $3 }' "$work/high.1")
-                if grep -q 'sd.scale' "$work/high.cu" && awk -v a="$b" -v b="${h:-0}" 'BEGIN { exit !(b >= a - 1.2) }'; then ok
-                else bad "with a first loss scale of 2^40 accuracy is ${h:-none} instead of $b"; fi
+                if grep -q 'sd.scale' "$work/high.cu" && cmp -s "$work/high.1" "$work/after.1"; then ok
+                else bad "with a first loss scale of 2^40 after.cu prints something else"; diff "$work/after.1" "$work/high.1"; fi
             }
         fi
     }
-    # A GPT, all FP32 before: the same loss over each tenth of 30 steps, to 0.5 %, and to 0.1 % root mean square. (Measured: 0.002 %. None of
-    # these steps is skipped; what a skipped step changes stays below what another seed does: its README.)
+    # A GPT, all FP32 before: the same loss over each tenth of 30 steps, to 0.5 %, and to 0.1 % root mean square. (Measured: 0.002 %.) Its
+    # loss scale begins at 2^40 here, of which it finds its way down before the first step: none is skipped.
     gpt_curves() {
         gzip -dc "$ex/shakespeare.txt.gz" 2>/dev/null | head -c 50000 >"$work/text"
         for s in ${full:+3 4} 1 2; do
             for p in before after; do HCU_PROTECT=0 "$work/gpt_$p" "$work/text" "$s" >"$work/gpt_$p.$s" 2>"$work/gpt_$p.err" || return 1; done
+            grep -q '^0 skipped, scale [0-9]*$' "$work/gpt_after.$s" || return 1
             paste -d' ' "$work/gpt_before.$s" "$work/gpt_after.$s"
         done | awk '
             function number(s) { return s ~ /^[0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?$/ }
@@ -208,7 +211,9 @@ C
                 exit !(tests >= 2 && n == 10 * tests && most <= 0.005 && q / n <= 0.001 ^ 2 && last < 0.9 * first)
             }' && ! grep leaks "$work/gpt_after.err"
     }
-    host "$ex/retrofit_gpt/before.cu" gpt_before -DSTEPS=30 && host "$ex/retrofit_gpt/after.cu" gpt_after -DSTEPS=30 &&
+    high_scale "$ex/retrofit_gpt/after.cu" >"$work/gpt_after.cu"
+    grep -q 'sd.scale' "$work/gpt_after.cu" || bad "retrofit_gpt: where is its scaler made?"
+    host "$ex/retrofit_gpt/before.cu" gpt_before -DSTEPS=30 && host "$work/gpt_after.cu" gpt_after -DSTEPS=30 &&
         if gpt_curves; then ok
         else bad "retrofit_gpt: the losses are not equal"; cat "$work"/gpt_*.[0-9]; fi
     for e in cuda_graph own_optimizer tensor_core ${full:+tensor_core-DBF16}; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """torch_exchange.py RECIPE PROGRAM - a PyTorch run that goes on in amp and comes back, by the two functions of docs/coming-from.md.
 
-PROGRAM is examples/exchange.c, whose loss is that of loss() here; then the same by bindings/python/amp.py (its folder in PYTHONPATH). 30 steps of Adam,
+PROGRAM is examples/exchange.c, whose loss is that of loss() here; then the same by bindings/python (its folder in PYTHONPATH). 30 steps of Adam,
 the second 10 of them elsewhere, are the 30 steps that PyTorch takes alone. Last line: N passed, N failed, N skipped."""
 import importlib.util
 import os
@@ -88,7 +88,7 @@ def main():
             exec(f.read(), recipe)  # the page is ours
         alone, optimizer = begin()
         steps(alone, optimizer, 30)
-        for where, go_on in (("examples/exchange.c", in_c), ("bindings/python/amp.py", in_python)):
+        for where, go_on in (("examples/exchange.c", in_c), ("bindings/python", in_python)):
             model, optimizer = begin()
             steps(model, optimizer, 10)
             recipe["to_files"](model, optimizer, "here")

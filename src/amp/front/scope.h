@@ -105,11 +105,10 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-/* A verb writes here, or frees it: the casts of what lies there are stale. */
-static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
-    size_t i, n = ctx->scope && data ? ctx->scope->n_cached : 0;
-    for (i = 0; i < n; i++) {
-        ampi_cached *k = &ctx->scope->cached[i];
+static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes) {
+    size_t i;
+    for (i = 0; i < s->n_cached; i++) {
+        ampi_cached *k = &s->cached[i];
         if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
     }
 }

@@ -145,7 +145,10 @@ AMPI_INNER void AMPI_F(widen)(void *dst, const void *src, size_t n, amp_dtype t)
     size_t i;
     for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
         AMPI_F(widen_step)(d + i * 4u, s + i * size, t);
-    if (i < n) {
+    if (i < n && n >= AMPI_STEP) { /* a few of them again */
+        i = n - AMPI_STEP;
+        AMPI_F(widen_step)(d + i * 4u, s + i * size, t);
+    } else if (i < n) {
         char from[AMPI_STEP * 2u], to[AMPI_STEP * 4u];
         memset(from, 0, AMPI_STEP * size);
         memcpy(from, s + i * size, (n - i) * size);
@@ -160,7 +163,10 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
     size_t i;
     for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
         AMPI_F(narrow_step)(d + i * size, s + i * 4u, t);
-    if (i < n) {
+    if (i < n && n >= AMPI_STEP) {
+        i = n - AMPI_STEP;
+        AMPI_F(narrow_step)(d + i * size, s + i * 4u, t);
+    } else if (i < n) {
         char from[AMPI_STEP * 4u], to[AMPI_STEP * 2u];
         memset(from, 0, sizeof from);
         memcpy(from, s + i * 4u, (n - i) * 4u);

@@ -123,7 +123,7 @@ static amp_status ampi_cu_quantize_pass(ampi_cuda *c, const amp_quantize_job *j,
     a.wide = ampi_cu_wide(&j->src, cols) && ampi_cu_wide(&j->dst, cols);
     a.wide_t = ampi_cu_wide(&j->dst_t, j->rows);
     if (turn) {
-        tiles = ampi_cu_parts(j->rows, AMPI_K_TILE) * ampi_cu_parts(j->cols, AMPI_K_TILE);
+        tiles = ampi_cu_parts(j->rows, AMPI_K_DEEP) * ampi_cu_parts(j->cols, AMPI_K_TILE);
         return ampi_cu_share(c, tiles, ampi_k_quantize_turn, a);
     }
     tiles = ampi_cu_parts((uint64_t)j->rows * j->cols, 8u * AMP_BLOCK);

@@ -1,7 +1,7 @@
 """amp from Python: the scaler, casts, the histogram and the optimizer step on arrays, without copies.
 
-    make python                                # build/python: this file and its parts, _amp.py (made from amp.h) and libamp.so
-    PYTHONPATH=build/python python3
+    pip install .                              # or: make python, and PYTHONPATH=build/python
+    python3
 
     import numpy as np, amp
     ctx = amp.Context()
@@ -26,10 +26,10 @@ import os
 
 import numpy as np
 
-import _amp as c
-import amp_arrays
-from amp_arrays import Array, borrow
-from amp_files import _NUMPY, read_npy, read_safetensors, write_npy, write_safetensors
+from . import _amp as c
+from . import arrays
+from .arrays import Array, borrow
+from .files import _NUMPY, read_npy, read_safetensors, write_npy, write_safetensors
 
 _LIBRARY = os.environ.get("AMP_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libamp.so")
 _CUDA_LIBRARY = os.environ.get("AMP_CUDA_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "libamp_cuda.so")
@@ -192,7 +192,7 @@ class Context(_Object):
     def floats(self, a):
         """A numpy array of float32 from anybody's array of numbers."""
         if not isinstance(a, (np.ndarray, np.generic)) and (hasattr(a, "__dlpack__") or hasattr(a, "__cuda_array_interface__")):
-            a = (self if borrow(a, stream=self.stream).device[0] == amp_arrays.CUDA else _host()).cast(a, F32)
+            a = (self if borrow(a, stream=self.stream).device[0] == arrays.CUDA else _host()).cast(a, F32)
         return np.ascontiguousarray(a.numpy() if isinstance(a, Array) else a, np.float32)
 
     def cast(self, src, dtype, src_dtype=None, out=None, stochastic=False, seed=0):

@@ -1,4 +1,4 @@
-"""safetensors and .npy files for amp.py, without the safetensors package. A file is replaced as a whole or not at all.
+"""safetensors and .npy files for the package amp, without the safetensors package. A file is replaced as a whole or not at all.
 
 Tensors are numpy arrays. numpy has no BF16 and no FP8: their bits are uint16 and uint8, and the dtype stands beside the array."""
 import json
@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-import _amp as c
+from . import _amp as c
 
 _NUMPY = {c.AMP_F64: np.float64, c.AMP_F32: np.float32, c.AMP_F16: np.float16, c.AMP_BF16: np.uint16, c.AMP_F8E4M3: np.uint8, c.AMP_F8E5M2: np.uint8}
 _NAMES = {c.AMP_F64: "F64", c.AMP_F32: "F32", c.AMP_F16: "F16", c.AMP_BF16: "BF16", c.AMP_F8E4M3: "F8_E4M3", c.AMP_F8E5M2: "F8_E5M2"}

@@ -3,8 +3,8 @@ import ctypes as C
 
 import numpy as np
 
-import _amp as c
-from amp_files import _NUMPY, dtype_of
+from . import _amp as c
+from .files import _NUMPY, dtype_of
 
 CPU, CUDA, PINNED, MANAGED = (1, 2, 3, 13)  # DLPack's numbers
 _CODES = {  # DLPack's (code, bits)
