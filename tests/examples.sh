@@ -136,11 +136,11 @@ fi
 
 # ---- convnet: its claims; on the host runtime its kernels; wrong options ----
 convnet() { ${RUN_ENV:-} "$programs/convnet" "$@"; }
-claims "convnet --check" 31 convnet --check --threads 1
+claims "convnet --check" 55 convnet --check --threads 1
 if [ -x "$build/hostcuda/plain/convnet" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
-    claims "convnet --check-layers on the host runtime" 27 "$build/hostcuda/plain/convnet" --check-layers --device cuda
+    claims "convnet --check-layers on the host runtime" 51 "$build/hostcuda/plain/convnet" --check-layers --device cuda
     if grep leaks "$work/err"; then bad "convnet leaks on the host runtime"; else ok; fi
     unset HCU_PROTECT
 else

@@ -371,6 +371,41 @@ def sharing():
     ctx.close()
 
 
+def on_a_gpu(folder):
+    """The same on a GPU, or on the simulated one of tests/hostcuda: with AMP_CUDA_LIBRARY, or after make python-cuda."""
+    ctx, host = amp.Context(device=0), amp.Context(threads=1)
+    x = np.float32([[1, -2, 0.5], [448, 0, 3]])
+    p = amp.Params(ctx, {"w": x, "b": np.float32([1])})
+    w = p.array("w")
+    face = w.__cuda_array_interface__
+    check(w.__dlpack_device__() == (2, 0) and face["shape"] == (2, 3) and face["typestr"] == "<f4" and face["stream"] == ctx.stream, f"exported: {face}")
+    check(same(w.numpy(), x) and not hasattr(w, "__array_interface__"), "numpy gets a copy")
+    refused(lambda: p.master("w"), "a view of a GPU's memory", TypeError, "on a GPU")
+    by_face, capsule = Foreign(__cuda_array_interface__=face), by_dlpack(w)
+    check(same(ctx.cast(by_face, amp.F16).numpy(), x.astype(np.float16)), "__cuda_array_interface__ is taken")
+    check(same(ctx.cast(ctx.cast(capsule, amp.BF16), amp.F32).numpy(), x), "DLPack, too, and BF16 says what it is")
+    check(ctx.histogram([w, capsule]).total == 12 and ctx.all_finite(by_face), "they are looked at")
+    refused(lambda: ctx.cast(x, amp.F16), "an array of the CPU", ValueError, "lies on the CPU")
+    refused(lambda: host.cast(w, amp.F16), "an array of a GPU", ValueError, "lies on a GPU (0)")
+    refused(lambda: ctx.cast(Foreign(__cuda_array_interface__={**face, "stream": 7}), amp.F16), "another stream", BufferError, "stream")
+    ctx.cast(w, amp.F16, out=p.array("w", "grad"))
+    p.step(None, optimizer=amp.ADAM, lr=0.1)
+    path = os.path.join(folder, "gpu")
+    p.save(path)
+    p.save(path + "2", "moments")
+    q, h = amp.Params(ctx, {"w": capsule, "b": np.zeros(1)}), amp.Params(host, {"w": x, "b": np.zeros(1)})
+    check(same(q.read("w"), p.read("w")), "weights from a GPU's array")
+    for s in (q, h):
+        s.load(path)
+        s.load(path + "2", "moments")
+    check(q.steps == h.steps == 1 and all(same(p.read(n), s.read(n)) for n in p.names for s in (q, h)), "by files to a GPU and to the CPU")
+    check(same(p.array("w", "moment1").numpy(), h.array("w", "moment1").numpy()), "moments, too")
+    refused(ctx.close, "closed while its arrays are in use", BufferError)
+    del w, by_face, capsule, p, q, h, s
+    gc.collect()
+    ctx.close()
+
+
 def all_of_the_header(ctx):
     """Whatever amp.h declares is there, with its fields and its value."""
     text = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "amp.h"), encoding="utf-8").read()
@@ -395,6 +430,7 @@ def all_of_the_header(ctx):
 
 
 def main():
+    global skipped
     if len(sys.argv) > 1:
         layouts(sys.argv[1])
     check(amp.VERSION > 0, "version")
@@ -408,6 +444,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         files(folder)
         continued(folder)
+        if amp.cuda is not None:
+            on_a_gpu(folder)
+        else:
+            skipped += 1
+            print("skipped: python_amp: arrays on a GPU: there is no libamp_cuda.so")
     sharing()
     ctx.close()
     ctx.close()

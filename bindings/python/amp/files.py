@@ -1,4 +1,4 @@
-"""safetensors and .npy files for amp.py, without the safetensors package. A file is replaced as a whole or not at all.
+"""safetensors and .npy files for the package amp, without the safetensors package. A file is replaced as a whole or not at all.
 
 Tensors are numpy arrays. numpy has no BF16 and no FP8: their bits are uint16 and uint8, and the dtype stands beside the array."""
 import json
