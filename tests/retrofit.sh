@@ -50,6 +50,10 @@ else
     export HCU_SMS
 fi
 
+# The implementation that `make test` has built.
+impl=${HCU_IMPL:-$build/tests/impl.o}
+case $impl in /*) ;; *) impl=$top/$impl ;; esac
+
 # user_text SOURCE: a copy without the two implementations, for which the object files of the tests stand in
 user_text() {
     mkdir -p "$work/user"
@@ -103,7 +107,7 @@ plain() { # NAME COMPILER STANDARD SUFFIX DEFINE: builds before and after, the l
     for p in before after; do
         sed "s|^#define AMP_IMPLEMENTATION.*||; s|\"\.\./digits_data.h\"|\"$ex/digits_data.h\"|" "$ex/retrofit_$1/$p.$4" >"$work/$1_$p.$4"
         object=
-        [ $p = before ] || object=$build/tests/impl.o
+        [ $p = before ] || object=$impl
         quiet "retrofit_$1/$p.$4: $2" "$2" "$3" -O2 -Wall -Wextra -Werror "$5" -I"$top" "$work/$1_$p.$4" ${object:+"$object"} -lm -pthread -o "$work/$1_$p.run" || return 1
     done
 }
@@ -118,9 +122,13 @@ tiny() { # NAME PERCENT COMPILER STANDARD SUFFIX DEFINE ARGUMENT...
 }
 gzip -dc "$ex/shakespeare.txt.gz" 2>/dev/null | head -c 50000 >"$work/text"
 if [ "$half" != nvcc ] && [ -z "$table" ]; then
-    mk "${build#"$top"/}/tests/impl.o" || bad "the implementation does not build"
-    tiny lstm 0.1 "${CC:-cc}" -std=c99 c "-DSTEPS=$([ -n "$full" ] && echo 500 || echo 100)" "$work/text" 1
-    tiny conv 3 "$CXX" -std=c++14 cpp "-DEPOCHS=$([ -n "$full" ] && echo 6 || echo 2)" 1
+    mk "${impl#"$top"/}"
+    if [ -r "$impl" ]; then
+        tiny lstm 0.1 "${CC:-cc}" -std=c99 c "-DSTEPS=$([ -n "$full" ] && echo 500 || echo 100)" "$work/text" 1
+        tiny conv 3 "$CXX" -std=c++14 cpp "-DEPOCHS=$([ -n "$full" ] && echo 6 || echo 2)" 1
+    else
+        bad "retrofit_lstm, retrofit_conv: the implementation does not build"
+    fi
 fi
 
 # ---- curves DEVICE: the loss curves in $work/before.SEED and after.SEED agree within noise ----
@@ -194,8 +202,7 @@ elif command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_
     lib=$build/hostcuda/libhostcuda-plain.a
     [ -r "$lib" ] || mk "${lib#"$top"/}" || bad "the host runtime does not build"
     # The two implementations are those of `make test`, already built. --full: each program's own.
-    user='' cuda_impl=$build/hostcuda/plain/cuda_impl.o impl=${HCU_IMPL:-$build/tests/impl.o}
-    case $impl in /*) ;; *) impl=$top/$impl ;; esac
+    user='' cuda_impl=$build/hostcuda/plain/cuda_impl.o
     if [ -z "$full" ]; then
         mk "${cuda_impl#"$top"/}" "${impl#"$top"/}" || bad "the implementations do not build"
         user=1
@@ -221,7 +228,7 @@ C
     figure() { sed -n "s/^probe.* $2 \([0-9]*\).*/\1/p" "$1"; }
 
     if [ -n "$table" ]; then
-        mk "${build#"$top"/}/tests/impl.o" || exit 2
+        mk "${impl#"$top"/}" || exit 2
         plain lstm "${CC:-cc}" -std=c99 c -DSTEPS=500 && plain conv "$CXX" -std=c++14 cpp -DEPOCHS=6 || exit 2
         for p in retrofit/before retrofit/after retrofit/autocast retrofit/set retrofit/verbs retrofit_gpt/before retrofit_gpt/after; do
             host "$ex/$p.cu" "$(echo "$p" | tr / _)" || exit 2
@@ -244,12 +251,15 @@ C
         sed 's/double/float/g' "$ex/retrofit_lstm/before.c" >"$work/float.c"
         sed 's/amp_cpu_create(&ctx, NULL)/amp_cpu_create(\&ctx, \&(amp_cpu_desc){.threads = 1})/' "$work/lstm_after.c" >"$work/alone.c"
         "${CC:-cc}" -std=c99 -Ofast "$work/float.c" -lm -o "$work/float" || exit 2
-        "${CC:-cc}" -std=c99 -O2 -I"$top" "$work/alone.c" "$build/tests/impl.o" -lm -pthread -o "$work/alone" || exit 2
+        "${CC:-cc}" -std=c99 -O2 -I"$top" "$work/alone.c" "$impl" -lm -pthread -o "$work/alone" || exit 2
+        all=
         for p in float lstm_after.run alone; do
             seconds "$work/o1" "$work/$p" "$work/text" 1
-            eval "took_${p%.run}=$took"
+            all="$all $took"
         done
-        echo "The LSTM: loops in float at -Ofast $took_float s, after.c with the default of threads $took_lstm_after s, with one $took_alone s"
+        # shellcheck disable=SC2086 # three words
+        set -- $all
+        echo "The LSTM: loops in float at -Ofast $1 s, after.c with the default of threads $2 s, with one $3 s"
         echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1), $("${CC:-cc}" --version | head -n 1)"
         exit 0
     fi
