@@ -62,7 +62,7 @@ user_text() {
 }
 
 high_scale() { # SOURCE: with a first loss scale of 2^40
-    sed 's/CHECK(amp_scaler_create(&scaler, ctx, NULL));/amp_scaler_desc sd = AMP_ZERO; sd.scale = 1099511627776.0f; CHECK(amp_scaler_create(\&scaler, ctx, sd));/' "$1"
+    sed 's/\([a-zA-Z]*\)(amp_scaler_create(&scaler, ctx, [a-zA-Z]*));/amp_scaler_desc sd = AMP_ZERO; sd.scale = 1099511627776.0f; \1(amp_scaler_create(\&scaler, ctx, \&sd));/' "$1"
 }
 
 # ---- the diff ----
@@ -103,9 +103,11 @@ same_losses() { # NAME PERCENT: $work/NAME_before and NAME_after have printed th
             exit !(n >= 2 && most <= percent / 100 && last < 0.9 * first && none)
         }'
 }
-plain() { # NAME COMPILER STANDARD SUFFIX DEFINE: builds before and after, the latter with the implementation of the tests
+# plain NAME COMPILER STANDARD SUFFIX DEFINE: builds before and after, the latter with the implementation of the tests and a first loss scale
+# of 2^40, from which it finds its way down
+plain() {
     for p in before after; do
-        sed "s|^#define AMP_IMPLEMENTATION.*||; s|\"\.\./digits_data.h\"|\"$ex/digits_data.h\"|" "$ex/retrofit_$1/$p.$4" >"$work/$1_$p.$4"
+        high_scale "$ex/retrofit_$1/$p.$4" | sed "s|^#define AMP_IMPLEMENTATION.*||; s|\"\.\./digits_data.h\"|\"$ex/digits_data.h\"|" >"$work/$1_$p.$4"
         object=
         [ $p = before ] || object=$impl
         quiet "retrofit_$1/$p.$4: $2" "$2" "$3" -O2 -Wall -Wextra -Werror "$5" -I"$top" "$work/$1_$p.$4" ${object:+"$object"} -lm -pthread -o "$work/$1_$p.run" || return 1
@@ -116,6 +118,7 @@ tiny() { # NAME PERCENT COMPILER STANDARD SUFFIX DEFINE ARGUMENT...
     shift 6
     if ! command -v "$compiler" >/dev/null 2>&1; then skip "retrofit_$tiny: no $compiler"; return; fi
     plain "$tiny" "$compiler" "$standard" "$suffix" "$define" || return
+    grep -q 'sd.scale' "$work/${tiny}_after.$suffix" || bad "retrofit_$tiny: where is its scaler made?"
     for p in before after; do "$work/${tiny}_$p.run" "$@" >"$work/${tiny}_$p" 2>"$work/err" || bad "retrofit_$tiny/$p: $(cat "$work/err")"; done
     if same_losses "$tiny" "$percent"; then ok
     else bad "retrofit_$tiny: the losses are not equal, or steps are skipped"; cat "$work/${tiny}_before" "$work/${tiny}_after"; fi
