@@ -25,7 +25,7 @@ static void facts_of_run(page *p, int net, int m, const result *r) {
         {"activations", r->activations}};
     char id[PAGE_WORD], scale[64];
     int k;
-    page_fact(p, fact_id(id, net, m, "accuracy"), NULL, "%.1f&#8239;%%", 100 * r->accuracy);
+    page_fact(p, fact_id(id, net, m, "accuracy"), NULL, "%.1f%%", 100 * r->accuracy);
     page_fact(p, fact_id(id, net, m, "loss"), NULL, "%.4f", r->loss);
     page_fact(p, fact_id(id, net, m, "skipped"), NULL, "%lu", (unsigned long)r->skipped);
     if (modes[m].scaling == AMP_SCALER_OFF)
@@ -35,7 +35,7 @@ static void facts_of_run(page *p, int net, int m, const result *r) {
     page_fact(p, fact_id(id, net, m, "scale"), NULL, "%s", scale);
     for (k = 0; k < 4; k++)
         page_fact(p, fact_id(id, net, m, kinds[k].name), NULL, "%.1f", (double)kinds[k].bytes / 1024);
-    page_fact(p, fact_id(id, net, m, "zero"), NULL, "%.2f&#8239;%%", 100 * r->lost);
+    page_fact(p, fact_id(id, net, m, "zero"), NULL, "%.2f%%", 100 * r->lost);
 }
 
 /* The largest power of two that takes no gradient that was seen beyond FP16: amp_histogram_suggest_scale's rule. */
@@ -71,14 +71,14 @@ static void facts_of_plain(page *p, const runs *all, const options *o) {
         plot_decimal(text, o->lr, 3));
     page_fact(p, "plain-distance", "plain network: distance of FP16 numbers near the drawn weight", "%s",
         plot_decimal(text, u.gap, 3));
-    page_fact(p, "plain-frozen", "plain network: weights that an update of this size does not move in FP16",
-        "%.0f&#8239;%%", 100 * pure->frozen);
+    page_fact(p, "plain-frozen", "plain network: weights that an update of this size does not move in FP16", "%.0f%%",
+        100 * pure->frozen);
     page_fact(p, "plain-short", "plain network: fp16-pure is below fp32 by, in points", "%.1f",
         100 * (full->accuracy - pure->accuracy));
-    page_fact(p, "plain-gap", "plain network: an update, in distances between FP16 numbers near the drawn weight",
+    page_fact(p, "plain-gap", "plain network: one update, as a fraction of the gap between neighbouring FP16 numbers",
         "%.2f", u.move / u.gap);
     page_fact(p, "plain-moves", "plain network: the update at which the copy of an FP32 master moves", "%d", u.first);
-    page_fact(p, "plain-zero", "plain network: gradients that become zero in FP16 without a scale", "%.*f&#8239;%%",
+    page_fact(p, "plain-zero", "plain network: gradients that become zero in FP16 without a scale", "%.*f%%",
         percent_digits(all->of[FP16_MASTERS]->lost), 100 * all->of[FP16_MASTERS]->lost);
 }
 
@@ -87,13 +87,13 @@ static void facts_of_deep(page *p, const runs *all, const options *o) {
     double divisor = (double)o->batch * (double)o->places;
     char power[64];
     page_fact(p, "deep-places", "deep network: places that the loss is a mean over, for each image", "%ld", o->places);
-    page_fact(p, "before-zero", "deep network: gradients that become zero in FP16 as they are", "%.1f&#8239;%%",
+    page_fact(p, "before-zero", "deep network: gradients that become zero in FP16 as they are", "%.1f%%",
         100 * plot_share_in(r->before, &plot_regions[0]));
-    page_fact(p, "before-sub", "deep network: gradients that become subnormal in FP16 as they are", "%.1f&#8239;%%",
+    page_fact(p, "before-sub", "deep network: gradients that become subnormal in FP16 as they are", "%.1f%%",
         100 * plot_share_in(r->before, &plot_regions[1]));
-    page_fact(p, "after-zero", "deep network: become zero times the loss scale of the step", "%.1f&#8239;%%",
+    page_fact(p, "after-zero", "deep network: become zero times the loss scale of the step", "%.1f%%",
         100 * plot_share_in(r->after, &plot_regions[0]));
-    page_fact(p, "after-sub", "deep network: become subnormal times the loss scale of the step", "%.1f&#8239;%%",
+    page_fact(p, "after-sub", "deep network: become subnormal times the loss scale of the step", "%.1f%%",
         100 * plot_share_in(r->after, &plot_regions[1]));
     page_fact(p, "deep-first-loss", "deep network: loss of the first step", "%.1f", (double)bad->losses[0]);
     page_fact(
@@ -177,7 +177,8 @@ static void page_bits(const page *p) {
         "autocomplete=\"off\" spellcheck=\"false\"></label>"
         "<button type=\"button\" id=\"bits-down\">number before</button>"
         "<button type=\"button\" id=\"bits-up\">number after</button></div>\n"
-        "<div class=\"bits\" id=\"bits-row\" role=\"group\" aria-label=\"The 16 bits: press one to switch it\"></div>\n"
+        "<div class=\"bits\" id=\"bits-row\" role=\"group\" aria-label=\"The 16 bits: press one to switch "
+        "it\"></div>\n"
         "<output class=\"big\" id=\"bits-value\" for=\"bits-in\"></output>\n"
         "<p class=\"small\" id=\"bits-about\" aria-live=\"polite\"></p></div>\n");
 }
@@ -195,7 +196,7 @@ static void page_scale_table(const page *p, const result *r) {
                     sum[region] += r->before[e + 127];
         fprintf(p->f, "<tr data-power=\"%d\"><th scope=\"row\">%s</th>", k, plot_two_to(power, k));
         for (region = 0; region < PLOT_REGIONS; region++)
-            fprintf(p->f, "<td>%.1f&#8239;%%</td>", 100 * sum[region]);
+            fprintf(p->f, "<td>%.1f%%</td>", 100 * sum[region]);
         fputs("</tr>\n", p->f);
     }
     page_end_table(p);
@@ -263,9 +264,15 @@ static void page_numbers(const page *p, const runs *all) {
     }
     page_say(p,
         "<p class=\"small\">Weights: masters and copies together. Activations: with their gradients. FP16 loses: "
-        "gradients that become zero at the run's scale; of fp32 and bf16, that FP16 would lose.</p>\n");
+        "gradients that become zero at the run's scale; of fp32 and bf16, that FP16 would lose. Each row counts the "
+        "gradients of its own run. In the deep network they differ: {deep-fp32-zero} of fp32's, "
+        "{deep-fp16-masters-zero} "
+        "of those of fp16-masters, whose weights went another way, and {before-zero} of amp-dynamic's before "
+        "scaling, "
+        "which the picture and the slider show.</p>\n");
     page_scale_table(p, all[DEEP].of[AMP_DYNAMIC_SCALE]);
-    page_begin_table(p, "Other numbers of the text", (const char *const[2]){"<what", "number"}, 2);
+    page_say(p, "<details><summary>Other numbers of the text</summary>\n");
+    page_begin_table(p, "Where the text takes its other numbers from", (const char *const[2]){"<what", "number"}, 2);
     for (k = 0; k < p->n; k++)
         if (p->fact[k].what) {
             fprintf(p->f, "<tr class=\"text\"><td>%s</td>", p->fact[k].what);
@@ -273,6 +280,7 @@ static void page_numbers(const page *p, const runs *all) {
             fputs("</tr>\n", p->f);
         }
     page_end_table(p);
+    page_say(p, "</details>\n");
 }
 
 #include "digits_story.h" /* the sections, in their order */

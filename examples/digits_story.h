@@ -21,15 +21,16 @@ static void story_begin(const page *p, const char *device, const options *o) {
     fputs("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#picture\">To the text</a>\n<header>\n", p->f);
     page_say(p,
         "<h1>Sixteen bits: what they lose, and two ways to keep it</h1>\n<p class=\"lead\">Half the bits are half "
-        "the bytes, and GPUs multiply them many times faster. But a network trained in FP16 just so may learn less, or "
-        "nothing. This page shows why, with two small networks that were trained on handwritten digits on this "
-        "machine a moment ago, each in six precisions.</p>\n<p class=\"small\">Made by <code>make run</code> on ");
+        "the bytes, and GPUs multiply them many times faster. But a network trained naively in FP16 may learn "
+        "less, or not at all. This page shows why, with two small networks. Each was just trained on this "
+        "machine, on handwritten digits, in six precisions.</p>\n<p class=\"small\">Made by <code>make "
+        "run</code> on ");
     page_escaped(p, device);
     fprintf(p->f, ", seed %lu. A number with dots under it is a link to the table cell that it comes from.</p>\n",
         (unsigned long)o->seed);
     page_say(p,
         "<ul class=\"cards\"><li>FP32, deep network<b>{deep-fp32-accuracy}</b>of the test images are right</li>"
-        "<li class=\"poor\">FP16 without a loss scale<b>{deep-fp16-masters-accuracy}</b>guessing gets 10</li>"
+        "<li class=\"poor\">FP16 without a loss scale<b>{deep-fp16-masters-accuracy}</b>guessing gets 10%</li>"
         "<li>FP16 with a loss scale<b>{deep-amp-dynamic-accuracy}</b>half the bytes of activations</li></ul>\n"
         "<nav aria-label=\"Contents\"><ol><li><a href=\"#picture\">The subject in one picture</a></li>"
         "<li><a href=\"#formats\">What a number can hold</a></li>"
@@ -42,7 +43,9 @@ static void story_begin(const page *p, const char *device, const options *o) {
 }
 
 static void story_modes(const page *p) {
-    static const char *const heads[6] = {"mode", "<weights", "<activations, gradients", "<loss scale", "plain", "deep"};
+    static const char *const heads[6] = {"mode", "plain", "deep", "<weights", "<activations, gradients",
+        "<loss "
+        "scale"};
     static const struct {
         const char *weights, *rest, *scale;
     } says[PAGE_MODES] = {
@@ -57,13 +60,12 @@ static void story_modes(const page *p) {
     int m;
     page_begin_table(p, "The six modes, and their test accuracy", heads, 6);
     for (m = 0; m < PAGE_MODES; m++) {
-        fprintf(p->f, "<tr class=\"text\"><th scope=\"row\">%s</th><td>%s</td><td>%s</td><td>%s</td>", modes[m].name,
-            says[m].weights, says[m].rest, says[m].scale);
+        fprintf(p->f, "<tr class=\"text\"><th scope=\"row\">%s</th>", modes[m].name);
         snprintf(accuracy, sizeof accuracy,
             "<td class=\"n\">{plain-%s-accuracy}</td><td class=\"n\">{deep-%s-accuracy}</td>", modes[m].name,
             modes[m].name);
         page_say(p, accuracy);
-        fputs("</tr>\n", p->f);
+        fprintf(p->f, "<td>%s</td><td>%s</td><td>%s</td></tr>\n", says[m].weights, says[m].rest, says[m].scale);
     }
     page_end_table(p);
 }
@@ -73,11 +75,13 @@ static void story_one_picture(const page *p, const runs *all, const options *of)
     char why[512];
     int fails = deep->of[FP16_MASTERS]->accuracy < deep->of[FP32]->accuracy - 0.05;
     page_begin_section(p, "picture", "The subject in one picture");
-    page_say(
-        p, "<p>The same network, the same images in the same order; only the numbers are stored in six ways.</p>\n");
+    page_say(p,
+        "<p>A network sees the same images in the same order in every mode; only the way in which numbers "
+        "are stored differs.</p>\n");
     story_modes(p);
     page_say_if(p, fails,
-        "<p>In the deep network two of the six learn nothing: FP16 by itself ({deep-fp16-pure-accuracy}) and FP16 "
+        "<p>In the deep network two of the six modes learn nothing: FP16 by itself ({deep-fp16-pure-accuracy}) "
+        "and FP16 "
         "with FP32 "
         "master weights ({deep-fp16-masters-accuracy}). FP16 with a loss scale, fixed ({deep-amp-static-accuracy}) "
         "or dynamic "
@@ -91,13 +95,14 @@ static void story_one_picture(const page *p, const runs *all, const options *of)
     why_it_rises(why, deep, &of[DEEP]);
     if (*why)
         page_say(p,
-            "<h3>Why does the loss rise, and not stay?</h3>\n<p>It begins at {deep-first-loss} and ends at "
+            "<h3>Why does the loss rise, instead of staying where it was?</h3>\n<p>It begins at "
+            "{deep-first-loss} and ends at "
             "{deep-fp16-masters-loss}. The gradient of the logits is <i>p</i> &#8722; <i>y</i>, at first about "
             "&#8722;0.9 for the "
             "right class and 0.1 for each wrong one, divided by all that the loss is a mean over. That is "
-            "{deep-right} and {deep-wrong}. FP16 makes zero of everything below {fp16-zero}: the 0.9 survives, the "
-            "nine 0.1 do "
-            "not. So every step raises logits and none lowers any, and Adam, which divides by the size of the "
+            "{deep-right} and {deep-wrong}. Everything below {fp16-zero} becomes zero in FP16: the 0.9 "
+            "survives, and the nine 0.1 do not. So every step raises logits and none lowers any, and Adam, "
+            "which divides by the size of the "
             "gradients, makes "
             "these steps as long as good ones.</p>\n");
     page_end_section(p);
@@ -109,14 +114,12 @@ static void story_formats(const page *p, const options *o) {
     page_say(p,
         "<p>A floating-point number is a sign, an exponent and a fraction. Exponent bits buy range: how small and "
         "how large. "
-        "Fraction bits buy fineness: how close two neighbours are. FP16 ends at {fp16-largest}, loses bits below "
-        "{fp16-normal} "
-        "and makes zero of what is below {fp16-zero}; after 1 comes 1 + {fp16-step}. BF16 reaches {bf16-largest}, "
-        "as FP32 does, "
-        "and after 1 comes 1 + {bf16-step}.</p>\n"
-        "<p>Both ends bite in training. <b>Fineness</b> is missing where a small update meets a large weight. "
-        "<b>Range</b> is "
-        "missing where a gradient is small.</p>\n");
+        "Fraction bits buy precision: how close two neighbours are. FP16's largest number is {fp16-largest}. "
+        "Below {fp16-normal} it loses precision; below {fp16-zero} everything becomes 0. The next number after "
+        "1 is 1 + {fp16-step}. BF16 reaches {bf16-largest}, as FP32 does, and its next number after 1 is 1 + "
+        "{bf16-step}.</p>\n"
+        "<p>Both limits matter in training. <b>Precision</b> is too low when a small update is added to a large "
+        "weight. <b>Range</b> is too small when a gradient is tiny.</p>\n");
     sprintf(path, "%s/formats.svg", o->out);
     page_picture(p, "formats-picture", path);
     free(path);
@@ -130,15 +133,18 @@ static void story_masters(const page *p, const runs *all, const options *of) {
     int worse = plain->of[FP32]->accuracy - plain->of[FP16_PURE]->accuracy > 0.01;
     page_begin_section(p, "masters", "Small updates vanish: keep master weights in FP32");
     page_say(p,
-        "<p>The plain network is trained gently: Adam moves a weight by about the learning rate, {plain-lr}. Near the "
-        "weight that is drawn here FP16 numbers are {plain-distance} apart, and a sum is rounded to the nearest. An "
+        "<p>The plain network is trained with a small learning rate, {plain-lr}, and Adam moves a weight by "
+        "about that much in a step. Near the "
+        "weight that is drawn here FP16 numbers are {plain-distance} apart, and a sum is rounded to the nearest "
+        "of them. An "
         "update of less than half a "
-        "distance leaves the weight where it was, today and for ever.</p>\n");
+        "distance leaves the weight where it was, in this step and in every later one.</p>\n");
     if (plain->of[FP16_PURE]->stuck > 0) {
         story_picture(p, &of[PLAIN], PLAIN, "weight.svg");
         page_say(p,
-            "<p>Here the update is {plain-gap} of the distance. An FP32 copy of the weight, the <i>master</i>, keeps "
-            "what FP16 rounds away: at update {plain-moves} enough has come together, and the FP16 copy moves.</p>\n");
+            "<p>Here the update is {plain-gap} of the distance. An FP32 copy of the weight, the <i>master</i>, "
+            "keeps what FP16 rounds away. By update {plain-moves} enough has added up, and the FP16 copy "
+            "moves.</p>\n");
     }
     page_say_if(p, worse,
         "<p>At the start this is true of {plain-frozen} of all weights. The run without masters ends {plain-short} "
@@ -161,15 +167,15 @@ static void story_scaling(const page *p, const runs *all, const options *of) {
         "as in "
         "detection or segmentation. FP16 would make {before-zero} of these gradients zero and {before-sub} "
         "subnormal.</p>\n"
-        "<p>The cure is one multiplication. Backward is linear: a loss that is multiplied by <i>S</i> has gradients "
-        "that are "
-        "<i>S</i> times larger, all of them, in all layers. They fit into FP16, and are divided by <i>S</i> in FP32 "
-        "before they "
-        "are used. With the scale of this run {after-zero} become zero and {after-sub} subnormal.</p>\n");
+        "<p>The cure is one multiplication. Gradients are linear in the loss: multiply the loss by <i>S</i>, "
+        "and every gradient in every layer is <i>S</i> times larger. Then they fit into FP16. They are divided "
+        "by <i>S</i> in FP32 before they are used. With the scale of this run {after-zero} become zero and "
+        "{after-sub} subnormal.</p>\n");
     story_picture(p, &of[DEEP], DEEP, "gradients.svg");
     page_scale(p, all);
     page_say(p,
-        "<p>There is room: from &#8220;too small&#8221; to &#8220;too large&#8221; are many powers of two. The largest "
+        "<p>There is room: many powers of two lie between &#8220;too small&#8221; and &#8220;too large&#8221;. "
+        "The largest "
         "scale that takes none of the gradients seen here beyond FP16 is {deep-suggested} "
         "(<code>amp_histogram_suggest_scale</code>). Without JavaScript: the same as a <a "
         "href=\"#numbers\">table</a>.</p>\n");
@@ -187,8 +193,9 @@ static void story_dynamic(const page *p, const options *of) {
         "skipped {deep-amp-dynamic-skipped} of {deep-steps} steps and ended at {deep-amp-dynamic-scale}.</p>\n");
     story_picture(p, &of[DEEP], DEEP, "scale.svg");
     page_say(p,
-        "<p>So a loss that jumps at the start, or a first step that is skipped, is no error. One that never stops is: "
-        "<code>amp_scaler_get</code> says <code>dead</code>, and <code>amp_step_poll</code> names the "
+        "<p>So it is no error if the loss jumps at the start or the first step is skipped. If steps keep being "
+        "skipped, something is wrong: "
+        "then <code>amp_scaler_get</code> sets <code>dead</code>, and <code>amp_step_poll</code> names the "
         "parameter.</p>\n");
     page_end_section(p);
 }
@@ -197,14 +204,15 @@ static void story_rest(const page *p, const options *of) {
     page_begin_section(p, "bfloat", "BF16: range instead of a scale");
     page_say(p,
         "<p>BF16 has the exponent of FP32: nothing underflows, no scaler, no skipped steps. It reached "
-        "{deep-bf16-accuracy} where FP16 needs a scale. The price is fineness, {bf16-step} near 1 instead of "
-        "{fp16-step}: it needs the masters even more.</p>\n");
+        "{deep-bf16-accuracy} where FP16 needs a scale. The price is precision: a step of {bf16-step} near 1 "
+        "instead of {fp16-step}. So it needs the masters even more.</p>\n");
     page_end_section(p);
     page_begin_section(p, "memory", "What it costs, and what it saves");
     page_say(p,
         "<p>Activations and gradients shrink to {ratio-activations} and {ratio-gradients} of FP32's. Weights grow, "
         "times "
-        "{ratio-weights}, for there are two copies now. With Adam a parameter takes {layout-masters} bytes either way; "
+        "{ratio-weights}, for there are two copies of them now. With Adam a parameter takes {layout-masters} "
+        "bytes either way; "
         "layouts without FP32 masters go down to {layout-least}.</p>\n");
     story_picture(p, &of[DEEP], DEEP, "memory.svg");
     page_say(p,
@@ -219,14 +227,20 @@ static void story_next(const page *p) {
     } list[] = {
         {"build/digits --net plain --lr 0.001",
             "Updates twenty times larger. Predict first: what becomes of fp16-pure?"},
-        {"build/digits --net deep --places 8192", "Gradients eight times larger. Does FP16 learn without a scale now?"},
-        {"build/digits --net deep --places 1", "Nothing planted: the loss is a mean over the images alone."},
+        {"build/digits --net deep --places 8192",
+            "Gradients eight times larger. Does FP16 learn without a "
+            "scale now?"},
+        {"build/digits --net deep --places 1", "Ordinary gradients: the loss is a mean over the images alone."},
         {"build/digits --net both --mode bf16,fp8-current,fp8-delayed", "Eight bits, with a scale for each tensor."},
         {"build/digits --net deep --seeds 5", "Is it luck? Five seeds, mean and spread."},
         {"build/digits --check", "The claims of this page, with five seeds; it fails if one does not hold."},
         {"make build/first_scaler && build/first_scaler", "The dynamic scale in 30 lines of C: read it."},
-        {"make build/debug && build/debug", "&#8220;My run does not learn&#8221;: three patients and what cures them."},
-        {"make gpt", "A transformer on Shakespeare. Nothing is planted there, and FP16 needs the scale (15 minutes)."},
+        {"make build/debug && build/debug",
+            "&#8220;My run does not learn&#8221;: three patients and what cures "
+            "them."},
+        {"make gpt",
+            "A transformer on Shakespeare. Nothing is planted there, and FP16 needs the scale (15 "
+            "minutes)."},
     };
     size_t i;
     page_begin_section(p, "next", "What to try next");
@@ -260,7 +274,8 @@ static void write_page(FILE *f, const runs *all, const options *of, const char *
     page_end_section(p);
     story_next(p);
     fprintf(f,
-        "</main>\n<footer><p>amp %d.%d.%d: mixed precision for C and CUDA in two headers. Data: Optical Recognition of "
+        "</main>\n<footer><p>amp %d.%d.%d: mixed precision for C and CUDA in two headers. Data: Optical "
+        "Recognition of "
         "Handwritten Digits, E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning Repository, CC BY "
         "4.0.</p></footer>\n"
         "<script>\n",

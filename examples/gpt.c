@@ -419,7 +419,7 @@ static void print_gradients(const result *r) {
     printf(
         "\nGradients at 20 moments of this run: FP16 would make %.1f%% of them zero, %.1f%% subnormal; times 65536,\n"
         "%.1f%% and %.1f%%, and %.3f%% overflow. Nothing was done to make them small. Runs as small as this one\n"
-        "forgive it: see the loss of fp16, which has no loss scaling.\n",
+        "forgive it, as the mode fp16 shows, which has no loss scaling.\n",
         100 * plain.lost, 100 * plain.subnormal, 100 * scaled.lost, 100 * scaled.subnormal, 100 * scaled.overflow);
 }
 
@@ -450,14 +450,19 @@ static void draw_losses(const options *o, const result *all) {
     sprintf(line1, "%d layers, %d heads, %d wide, context %d, batch %d; mean cross-entropy per character.",
         (int)o->s.layers, (int)o->s.heads, (int)o->s.width, (int)o->s.context, (int)o->s.batch);
     if (n > 1)
-        snprintf(finding, sizeof finding,
-            "Validation losses of the %d modes are from %.4f to %.4f: %.2f&#8239;%% apart.", n, best, worst,
-            100 * (worst / best - 1));
+        snprintf(finding, sizeof finding, "Validation losses of the %d modes are from %.4f to %.4f: %.2f%% apart.", n,
+            best, worst, 100 * (worst / best - 1));
     picture(o, "loss", path);
-    picture_done(path,
-        plot_losses(path, "A small GPT on Shakespeare, in several precisions", line1,
-            "Same seed and same batches for every mode. At the right: loss over the whole validation text.", finding,
-            curves, n));
+    if (n > 1 && o->run[FP32]) /* modes[0]; the losses themselves lie on each other */
+        picture_done(path,
+            plot_differences(path, "A small GPT on Shakespeare: training loss beside FP32's", line1,
+                "Same seed and same batches for every mode. At the right: loss over the whole validation text.",
+                finding, curves, n));
+    else
+        picture_done(path,
+            plot_losses(path, "A small GPT on Shakespeare, in several precisions", line1,
+                "Same seed and same batches for every mode. At the right: loss over the whole validation text.",
+                finding, curves, n));
 }
 static void draw_scale(const options *o, const result *r) {
     char path[512], line2[160];

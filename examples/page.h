@@ -127,6 +127,34 @@ static int page_take_words(page_words *w, const char *line, size_t length) {
     return 1;
 }
 
+/* The results that stand in a drawing, again as text: a phone shows a part of a drawing, or makes its letters small. */
+static void page_result_text(const page *p, const char *from, const char *end) { /* without tags */
+    for (; from < end; from++) {
+        if (*from == '<') from += strcspn(from, ">");
+        if (*from != '>') putc(*from, p->f);
+    }
+}
+static const char *page_value(const char *line, const char *end, const char *name) { /* of an attribute, or NULL */
+    const char *at = strstr(line, name);
+    return at && at < end ? at + strlen(name) : NULL;
+}
+static void page_results(const page *p, const char *svg) {
+    const char *line, *end, *curve;
+    int n = 0;
+    for (line = svg; *line; line = *end ? end + 1 : end) {
+        int more;
+        end = line + strcspn(line, "\n");
+        more = page_value(line, end, "class=\"result-more\"") != NULL;
+        if (!more && !page_value(line, end, "class=\"result\"")) continue;
+        if (!more) fputs(n++ ? "</li>\n<li>" : "<ul class=\"results\">\n<li>", p->f);
+        curve = page_value(line, end, "data-line=\"");
+        if (curve) fprintf(p->f, "<i style=\"border-top: %.*s\"></i>", (int)strcspn(curve, "\""), curve);
+        if (more) putc(' ', p->f);
+        page_result_text(p, page_value(line, end, ">"), end);
+    }
+    if (n) fputs("</li>\n</ul>\n", p->f);
+}
+
 /* A drawing's own first lines: <svg ...> on two, <title>, and the white sheet. */
 static void page_picture(const page *p, const char *id, const char *path) {
     char *svg = page_read(path), *line, *end;
@@ -140,8 +168,9 @@ static void page_picture(const page *p, const char *id, const char *path) {
         end = line + strcspn(line, "\n");
         (void)page_take_words(&w, line, (size_t)(end - line));
     }
-    fprintf(p->f, "<figure id=\"%s\">\n<div class=\"scroll picture\"><svg viewBox=\"0 %.0f %.0f %.0f\" role=\"img\" ",
-        id, w.top, width, height - w.top);
+    fprintf(
+        p->f, "<figure id=\"%s\">\n<div class=\"scroll picture%s\">", id, strstr(svg, "data-line=") ? " curves" : "");
+    fprintf(p->f, "<svg viewBox=\"0 %.0f %.0f %.0f\" role=\"img\" ", w.top, width, height - w.top);
     fprintf(p->f, "aria-label=\"%s. %s\" font-size=\"13\" fill=\"#222222\">\n", w.title, w.finding);
     line = strstr(svg, "<rect ");
     if (!line) fail("%s: not a picture of plot.h", path);
@@ -149,7 +178,9 @@ static void page_picture(const page *p, const char *id, const char *path) {
         end = line + strcspn(line, "\n");
         if (!page_take_words(&again, line, (size_t)(end - line))) fprintf(p->f, "%.*s\n", (int)(end - line), line);
     }
-    fprintf(p->f, "</div>\n<figcaption><b>%s</b> %s</figcaption>\n</figure>\n", w.finding, w.about);
+    fputs("</div>\n", p->f);
+    page_results(p, svg);
+    fprintf(p->f, "<figcaption><b>%s</b> %s</figcaption>\n</figure>\n", w.finding, w.about);
     free(svg);
 }
 

@@ -247,11 +247,12 @@ static double plot_losses_curve(FILE *f, const plot_losses_area *a, const plot_c
     return end;
 }
 
-/* Labels at the right, sorted by the heights at which the curves end, then pushed apart so that none hides another. */
+/* Labels at the right, sorted by the heights at which the curves end, then pushed apart so that none hides another.
+   On a phone page.h repeats them below the picture; data-line is how the curve looks. */
 static void plot_losses_labels(FILE *f, const plot_curve *curves, const double *end, int n) {
     double label[PLOT_MAX], lowest = plot_loss_bottom + 8;
     int order[PLOT_MAX], k, j;
-    char text[128];
+    char text[128], extra[128];
     for (k = 0; k < n; k++) {
         for (j = k; j > 0 && end[order[j - 1]] > end[k]; j--)
             order[j] = order[j - 1];
@@ -268,7 +269,9 @@ static void plot_losses_labels(FILE *f, const plot_curve *curves, const double *
         sprintf(text, "stroke=\"%s\" stroke-width=\"1.4\"", c->style->colour);
         plot_line(f, plot_loss_right - 1, end[order[k]], plot_loss_right + 18, label[k], text);
         sprintf(text, "%.24s <tspan fill=\"" PLOT_GREY "\">%.48s</tspan>", c->name, c->note);
-        plot_text(f, plot_loss_right + 22, label[k] + 4, "start", "font-size=\"12\"", text);
+        sprintf(extra, "class=\"result\" data-line=\"%.0fpx %s %s\" font-size=\"12\"", ceil(c->style->width),
+            *c->style->dash ? "dashed" : "solid", c->style->colour);
+        plot_text(f, plot_loss_right + 22, label[k] + 4, "start", extra, text);
     }
 }
 
@@ -286,6 +289,74 @@ static inline int plot_losses(const char *path, const char *title, const char *l
         if (curves[k].style->width > 3) end[k] = plot_losses_curve(f, &a, &curves[k]);
     for (k = 0; k < n; k++)
         if (curves[k].style->width <= 3) end[k] = plot_losses_curve(f, &a, &curves[k]);
+    plot_losses_labels(f, curves, end, n);
+    return plot_close(f);
+}
+
+/* ---- differences of losses ------------------------------------------------------------------------------------- */
+
+/* In percent of the loss of another curve, at point i; 0 where one of them is not a positive number. */
+static double plot_difference_at(const plot_losses_area *a, const plot_curve *c, const plot_curve *to, size_t i) {
+    double loss = plot_loss_at(a, c, i), beside = plot_loss_at(a, to, i);
+    return loss > 0 && beside > 0 ? 100 * (loss / beside - 1) : 0;
+}
+
+static double plot_difference_y(double most, double difference) { /* what is beyond most: at the border */
+    double share = difference / most;
+    if (share > 1) share = 1;
+    if (share < -1) share = -1;
+    return (plot_loss_bottom + plot_loss_top) / 2 - share * (plot_loss_bottom - plot_loss_top) / 2;
+}
+
+static void plot_differences_axes(FILE *f, size_t steps, double most) {
+    double tick = plot_tick(2 * most), at;
+    char text[32];
+    for (at = -floor(most / tick) * tick; at <= most; at += tick) {
+        double y = plot_difference_y(most, at);
+        plot_line(f, plot_loss_left, y, plot_loss_right, y, "stroke=\"#E4E4E4\"");
+        sprintf(text, "%+.2g%%", fabs(at) < tick / 2 ? 0 : at);
+        plot_text(f, plot_loss_left - 8, y + 4, "end", "", fabs(at) < tick / 2 ? "0" : text);
+    }
+    plot_step_axis(f, plot_loss_left, plot_loss_right, plot_loss_bottom, 0, (double)steps);
+    plot_text(f, (plot_loss_left + plot_loss_right) / 2, plot_loss_bottom + 42, "middle", "", "training step");
+}
+
+static double plot_difference_curve(
+    FILE *f, const plot_losses_area *a, double most, const plot_curve *c, const plot_curve *to) {
+    double y = 0;
+    size_t i;
+    plot_begin_curve(f, c->style);
+    for (i = 0; i < a->points; i++) {
+        y = plot_difference_y(most, plot_difference_at(a, c, to, i));
+        fprintf(f, "%.1f,%.1f ",
+            plot_loss_left + (plot_loss_right - plot_loss_left) * ((double)i + 0.5) / (double)a->points, y);
+    }
+    plot_end_curve(f);
+    return y;
+}
+
+/* Curves that lie on each other: how far each is from the first, curves[0], which is the line at 0. The first tenth of
+   the run does not decide how far the axis goes. */
+static inline int plot_differences(const char *path, const char *title, const char *line1, const char *line2,
+    const char *finding, const plot_curve *curves, int n) {
+    plot_losses_area a = plot_losses_fit(curves, n);
+    double end[PLOT_MAX], most = 0.01;
+    FILE *f = plot_open(path, 960, 580, title);
+    size_t i;
+    int k;
+    if (!f) return -1;
+    for (k = 1; k < n; k++)
+        for (i = a.points / 10; i < a.points; i++) {
+            double far = 1.1 * fabs(plot_difference_at(&a, &curves[k], &curves[0], i));
+            if (far > most) most = far;
+        }
+    plot_title(f, title, line1, line2, finding);
+    plot_differences_axes(f, a.steps, most);
+    plot_losses_legend(f, curves, n);
+    for (k = 0; k < n; k++) /* as in plot_losses */
+        if (curves[k].style->width > 3) end[k] = plot_difference_curve(f, &a, most, &curves[k], &curves[0]);
+    for (k = 0; k < n; k++)
+        if (curves[k].style->width <= 3) end[k] = plot_difference_curve(f, &a, most, &curves[k], &curves[0]);
     plot_losses_labels(f, curves, end, n);
     return plot_close(f);
 }

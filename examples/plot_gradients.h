@@ -60,9 +60,9 @@ static void plot_exponent_region(
     plot_rect(f, x0, a->top, x1 - x0, a->bottom - a->top, text);
     plot_text(f, middle, a->top - 22, "middle", "font-size=\"11\"", r->name);
     if (sum > 0 && sum < 0.0005)
-        sprintf(text, "%s, &lt;0.1&#8239;%%", r->what);
+        sprintf(text, "%s, &lt;0.1%%", r->what);
     else
-        sprintf(text, "%s, %.1f&#8239;%%", r->what, 100.0 * sum);
+        sprintf(text, "%s, %.1f%%", r->what, 100.0 * sum);
     plot_text(f, middle, a->top - 7, "middle", "font-size=\"11\" font-weight=\"bold\"", text);
     sprintf(text, "fill=\"%s\"", r->bar);
     for (e = from; e < to; e++) {
@@ -99,9 +99,9 @@ static void plot_exponent_panel(FILE *f, const plot_exponent_area *a, const doub
 /* What FP16 loses of the gradients before and after scaling. */
 static void plot_exponents_finding(char text[200], const double *before, const double *after) {
     sprintf(text,
-        "FP16 would make %.1f&#8239;%% of them zero and %.1f&#8239;%% subnormal; times the loss scale, "
-        "%.1f&#8239;%% and "
-        "%.1f&#8239;%%.",
+        "FP16 would make %.1f%% of them zero and %.1f%% subnormal; times the loss scale, "
+        "%.1f%% and "
+        "%.1f%%.",
         100 * plot_share_in(before, &plot_regions[0]), 100 * plot_share_in(before, &plot_regions[1]),
         100 * plot_share_in(after, &plot_regions[0]), 100 * plot_share_in(after, &plot_regions[1]));
 }
@@ -203,7 +203,7 @@ static void plot_tensors_finding(char text[200], const plot_tensor *rows, size_t
     }
     for (with = 0, e = -127; e + scale < PLOT_NORMAL; e++)
         with += n ? rows[worst].share[e + 127] : 0;
-    sprintf(text, "Worst, %.40s: FP16 would make %.1f&#8239;%% zero or subnormal; times %.0f, %.1f&#8239;%%.",
+    sprintf(text, "Worst, %.40s: FP16 would make %.1f%% zero or subnormal; times %.0f, %.1f%%.",
         n ? rows[worst].name : "", 100 * most, ldexp(1.0, scale), 100 * with);
 }
 
@@ -292,8 +292,8 @@ static inline int plot_doctor(const char *path, const char *title, const plot_do
     if (!f) return -1;
     for (i = 0; i < n; i++)
         if (rows[i].lost > rows[worst].lost) worst = i;
-    snprintf(text, sizeof text, "Most updates are lost in %.40s: %.1f&#8239;%% of them change no weight.",
-        rows[worst].name, 100 * rows[worst].lost);
+    snprintf(text, sizeof text, "Most updates are lost in %.40s: %.1f%% of them change no weight.", rows[worst].name,
+        100 * rows[worst].lost);
     plot_title(f, title,
         "Left: what becomes of each gradient in FP16: pale: 0, grey: subnormal, blue: normal, red: too large.",
         "Right: the share of updates that change no weight.", text);

@@ -275,7 +275,7 @@ static void plot_memory_bar(FILE *f, const plot_memory_row *r, double y, double 
     double x = 240;
     char text[64];
     int c;
-    plot_text(f, 228, y + 15, "end", "", r->name);
+    plot_text(f, 228, y + 15, "end", "class=\"result\"", r->name);
     for (c = 0; c < PLOT_CLASSES; c++) {
         double w = r->bytes[c] * wide;
         if (!(w > 0)) continue;
@@ -288,7 +288,7 @@ static void plot_memory_bar(FILE *f, const plot_memory_row *r, double y, double 
         }
         x += w;
     }
-    plot_text(f, x + 8, y + 15, "start", "", total);
+    plot_text(f, x + 8, y + 15, "start", "class=\"result-more\"", total);
 }
 
 /* rows: of a run, in bytes; layouts: bytes per parameter with Adam. */
@@ -310,7 +310,7 @@ static inline int plot_memory(const char *path, const char *title, const char *l
     }
     for (i = 0; i < n; i++, y += 28) {
         double sum = plot_memory_sum(&rows[i]);
-        sprintf(text, "%.0f: %.0f&#8239;%%", sum / 1024, 100 * sum / plot_memory_sum(&rows[0]));
+        sprintf(text, "%.0f: %.0f%%", sum / 1024, 100 * sum / plot_memory_sum(&rows[0]));
         plot_memory_bar(f, &rows[i], y, 570 / most, 1024, text);
     }
     y += 32;
@@ -356,7 +356,7 @@ static void plot_underflow_panel(
                 "\" fill-opacity=\"%.2f\"/>\n",
                 x0 + wide * i, top + high * k, wide - 1, high - 1, share[i][k]);
         }
-        sprintf(text, "%.1f&#8239;%%", 100 * plot_underflow_mean(u->looks, share, k));
+        sprintf(text, "%.1f%%", 100 * plot_underflow_mean(u->looks, share, k));
         plot_text(f, x0 + 392, top + high * k + 17, "end", "font-size=\"12\"", text);
     }
     plot_text(f, x0 + 392, top - 8, "end", "font-size=\"11\" fill=\"" PLOT_GREY "\"", "mean");
@@ -389,8 +389,8 @@ static inline int plot_layers(
         if (after > most_after) most_after = after;
     }
     sprintf(finding,
-        "Lost without a scale: from %.1f&#8239;%% in layer %d to %.1f&#8239;%% in layer %d; with it at most "
-        "%.1f&#8239;%%.",
+        "Lost without a scale: from %.1f%% in layer %d to %.1f%% in layer %d; with it at most "
+        "%.1f%%.",
         100 * least, last + 1, 100 * most, first + 1, 100 * most_after);
     plot_title(f, title, line1, line2, finding);
     plot_underflow_panel(f, u, u->before, 90, "As they are");
@@ -404,7 +404,7 @@ static inline int plot_layers(
             "<rect x=\"%d\" y=\"112\" width=\"16\" height=\"12\" fill=\"" PLOT_BAD
             "\" fill-opacity=\"%.2f\" stroke=\"#999999\" stroke-width=\"0.5\"/>\n",
             640 + 56 * k, k / 4.0);
-        sprintf(text, "%d&#8239;%%", 25 * k);
+        sprintf(text, "%d%%", 25 * k);
         plot_text(f, 660 + 56 * k, 123, "start", "font-size=\"12\"", text);
     }
     plot_text(f, 632, 123, "end", "font-size=\"12\"", "share that becomes zero:");

@@ -167,6 +167,25 @@ NAMES = r"""(function () {
 })()"""
 
 
+# What scrolls sideways says so; where curves are cut at their right end, their results stand below.
+SIGNS = r"""(function () {
+  var bad = [], n = 0;
+  document.querySelectorAll('.scroll').forEach(function (e) {
+    if (e.scrollWidth <= e.clientWidth) return;
+    n++;
+    var words = e.closest('figure') && e.closest('figure').querySelectorAll('.results li');
+    var below = words && words.length > 5 && words[0].getClientRects().length && /[0-9]%/.test(words[0].textContent);
+    if (e.matches('.curves') ? !below : !/Scrolls/.test(getComputedStyle(e, '::before').content)) bad.push(e.textContent.trim().slice(0, 40));
+  });
+  return { n: n, bad: bad };
+})()"""
+
+# Text and pictures stand in the middle of a wide window: how far their middles are from the window's, at most.
+MIDDLE = r"""Math.max.apply(null, [].map.call(document.querySelectorAll('header > *, section > *'), function (e) {
+  var r = e.getBoundingClientRect();
+  return r.width ? Math.abs((r.left + r.right) / 2 - document.documentElement.clientWidth / 2) : 0; }))"""
+
+
 def widths_and_colours(b, url, shots):
     for width, dark in ((360, False), (360, True), (1280, False), (1280, True)):
         name = '%d pixels, %s' % (width, 'dark' if dark else 'light')
@@ -181,6 +200,9 @@ def widths_and_colours(b, url, shots):
             b.shot('%s/%d_%s.png' % (shots, width, 'dark' if dark else 'light'))
         wide = b.value("[].filter.call(document.querySelectorAll('.scroll'), function (e) { return e.scrollWidth > e.clientWidth; }).length")
         check(width < 1000 or wide == 0, '%s: %d tables or pictures scroll, though there is room' % (name, wide))
+        signs = b.value(SIGNS)
+        check(not signs['bad'] and (signs['n'] >= 8) == (width < 500), '%s: cut without a sign: %s' % (name, signs))
+        check(b.value(MIDDLE) < 1, '%s: %s pixels beside the middle' % (name, b.value(MIDDLE)))
         names = b.value(NAMES) if not dark else []
         check(not names, '%s: %s' % (name, names[:5]))
 
@@ -225,7 +247,7 @@ def scale(b):
             get('scale-in').value = %d; get('scale-in').dispatchEvent(new Event('input'));
             return ['lost', 'sub', 'good', 'over'].map(function (n) { return get('scale-' + n).textContent; }); })()""" % power)
         seen.add(tuple(got))
-        same = all((t[0] == "<" and w < 0.051) or (t[0] != "<" and abs(float(t[:-2]) - w) < 0.051) for t, w in zip(got, want))
+        same = all((t[0] == "<" and w < 0.051) or (t[0] != "<" and abs(float(t[:-1]) - w) < 0.051) for t, w in zip(got, want))
         check(same, 'scale 2^%d: the slider says %s, the table %s' % (power, got, want))
     check(len(seen) > 5, 'the slider changes nothing: %s' % seen)
     b.value("get('scale-in').value = 10; get('scale-in').focus()")
@@ -257,6 +279,14 @@ def keyboard(b):
     b.value("get('bits-in').value = '1'; get('bits-in').dispatchEvent(new Event('input')); document.querySelectorAll('#bits-row button')[0].focus()")
     b.key('Enter', 13)
     check(b.value("get('bits-value').textContent") in ('-1', '-1.9990234375') or b.value("get('bits-value').textContent").startswith('-'), 'Enter does not switch a bit')
+
+
+def folded(b):
+    """The table of the text's other numbers is folded, and a number of the text unfolds it."""
+    shown = "document.getElementById('deep-interval').checkVisibility()"
+    check(not b.value(shown), 'the table of other numbers is not folded')
+    b.value("document.querySelector('a[href=\"#deep-interval\"]').click()")
+    check(b.value(shown), 'a link into the folded table does not unfold it')
 
 
 def without_script(b, url, shots):
@@ -295,6 +325,7 @@ def main():
         widths_and_colours(b, url, shots)
         b.open(url, 1000)
         keyboard(b)
+        folded(b)
         bits(b)
         scale(b)
         check(not b.complaints(), 'the console says %s' % b.complaints())
