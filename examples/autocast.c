@@ -279,7 +279,7 @@ int main(int argc, char **argv) {
         n = 1;
     } else if (argc != 1) {
         fputs(usage, stderr);
-        return 1;
+        return 2;
     }
     load();
     one.threads = 1; /* small matrices; and times that can be compared */
@@ -290,7 +290,7 @@ int main(int argc, char **argv) {
         if (amp_preset_find(&preset, &twin.low, levels[i]) != AMP_OK) {
             fprintf(stderr, "autocast: --level %s: no such level\n%s", levels[i], usage);
             amp_ctx_destroy(ctx);
-            return 1;
+            return 2;
         }
         must(ctx, amp_policy_init(ctx, &policy, preset, &twin));
         if (i == 0)

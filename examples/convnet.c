@@ -196,39 +196,32 @@ static void parse_modes(options *o, const char *list) {
             if ((n == 3 && !strncmp(list, "all", n)) ||
                 (n == strlen(modes[m].name) && !strncmp(list, modes[m].name, n)))
                 known = o->run[m] = 1;
-        if (!known) fail("--mode: '%.*s' is not a mode: see --help", (int)n, list);
+        if (!known) option_refuse("--mode: '%.*s' is not a mode, see --help", (int)n, list);
         if (!list[n]) return;
         list += n + 1;
     }
 }
-static double number(const char *option, const char *text, double low, double high, int whole) {
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text || *end || !(v >= low && v <= high) || (whole && floor(v) < v))
-        fail("%s: '%s' is not a%s number from %g to %g", option, text, whole ? " whole" : "", low, high);
-    return v;
-}
 static void parse_option(options *o, const char *a, const char *v) {
     if (!strcmp(a, "--mode"))
-        parse_modes(o, v);
+        parse_modes(o, option_text(a, v));
     else if (!strcmp(a, "--seed"))
-        o->seed = (size_t)number(a, v, 0, 4294967295.0, 1);
+        o->seed = (size_t)option_number(a, v, 0, 4294967295.0, 1);
     else if (!strcmp(a, "--seeds"))
-        o->seeds = (size_t)number(a, v, 1, MAX_SEEDS, 1);
+        o->seeds = (size_t)option_number(a, v, 1, MAX_SEEDS, 1);
     else if (!strcmp(a, "--epochs"))
-        o->epochs = (size_t)number(a, v, 1, 1e6, 1);
+        o->epochs = (size_t)option_number(a, v, 1, 1e6, 1);
     else if (!strcmp(a, "--batch"))
-        o->batch = (size_t)number(a, v, 2, 1024, 1);
+        o->batch = (size_t)option_number(a, v, 2, 1024, 1);
     else if (!strcmp(a, "--lr"))
-        o->lr = number(a, v, 1e-12, 1e6, 0);
+        o->lr = option_number(a, v, 1e-12, 1e6, 0);
     else if (!strcmp(a, "--threads"))
-        o->threads = (size_t)number(a, v, 1, 256, 1);
-    else if (!strcmp(a, "--data") && *v)
-        o->data = v;
-    else if (!strcmp(a, "--device") && (!strcmp(v, "cpu") || !strcmp(v, "cuda")))
-        o->device = v;
+        o->threads = (size_t)option_number(a, v, 1, 256, 1);
+    else if (!strcmp(a, "--data"))
+        o->data = option_text(a, v);
+    else if (!strcmp(a, "--device"))
+        o->device = option_device(a, v);
     else
-        fail("'%s %s': see --help", a, v);
+        option_unknown(a);
 }
 static options parse(int argc, char **argv) {
     options o = AMP_ZERO;
@@ -240,10 +233,7 @@ static options parse(int argc, char **argv) {
     o.lr = 4e-3;
     parse_modes(&o, "all");
     for (i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(help, stdout);
-            exit(0);
-        }
+        option_help(argv[i], help);
         if (!strcmp(argv[i], "--ordered"))
             o.ordered = 1;
         else if (!strcmp(argv[i], "--check-layers"))
@@ -251,7 +241,7 @@ static options parse(int argc, char **argv) {
         else if (!strcmp(argv[i], "--check"))
             o.check = 2;
         else {
-            parse_option(&o, argv[i], i + 1 < argc ? argv[i + 1] : "");
+            parse_option(&o, argv[i], argv[i + 1]);
             i++;
         }
     }

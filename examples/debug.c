@@ -399,23 +399,33 @@ static amp_ctx *create_context(const char *device) {
     return open_context(device, &cpu);
 }
 
+static const char help[] =
+    "debug: five runs that do not learn, and how amp finds out why.\n\n"
+    "  --check              no tables, only what each run shows; exit status 1 if something is wrong\n"
+    "  --device cpu|cuda    where (cuda if built with it and found)\n"
+    "  --out DIR            folder for the pictures (none are drawn without it)\n"
+    "  --steps N            steps of a run (1000)\n";
+
 int main(int argc, char **argv) {
     const char *device = NULL, *out = NULL;
     char state[600];
     amp_ctx *ctx;
     int i, wrong = 0;
     for (i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--check"))
+        option_help(argv[i], help);
+        if (!strcmp(argv[i], "--check")) {
             quiet = 1;
-        else if (i + 1 < argc && !strcmp(argv[i], "--device") &&
-            (!strcmp(argv[i + 1], "cpu") || !strcmp(argv[i + 1], "cuda")))
-            device = argv[++i];
-        else if (i + 1 < argc && !strcmp(argv[i], "--out"))
-            out = argv[++i];
-        else if (i + 1 < argc && !strcmp(argv[i], "--steps") && atoi(argv[i + 1]) > 0)
-            steps = atoi(argv[++i]);
+            continue;
+        }
+        if (!strcmp(argv[i], "--device"))
+            device = option_device(argv[i], argv[i + 1]);
+        else if (!strcmp(argv[i], "--out"))
+            out = option_text(argv[i], argv[i + 1]);
+        else if (!strcmp(argv[i], "--steps"))
+            steps = (int)option_number(argv[i], argv[i + 1], 1, 1e6, 1);
         else
-            fail("%s: --check, --device cpu|cuda, --out DIR or --steps N is expected", argv[i]);
+            option_unknown(argv[i]);
+        i++;
     }
     ctx = create_context(device);
     snprintf(state, sizeof state, "%s/debug.state", out ? out : ".");

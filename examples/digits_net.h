@@ -222,20 +222,13 @@ typedef struct option {
 } option;
 
 static void option_value(const option *o, const char *text) {
-    char *end = NULL;
-    double x = o->kind == OPTION_TEXT ? 0 : strtod(text, &end);
     if (o->kind == OPTION_TEXT)
-        *(const char **)o->to = text;
-    else if (*end || end == text || !(x > 0 && x <= 1e9))
-        fail("%s %s: a number from above 0 to 1e9 is needed", o->name, text);
+        *(const char **)o->to = option_text(o->name, text);
     else if (o->kind == OPTION_REAL)
-        *(float *)o->to = (float)x;
-    else if (x != (double)(size_t)x)
-        fail("%s %s: a whole number is needed", o->name, text);
+        *(float *)o->to = (float)option_number(o->name, text, 1e-30, 1e9, 0);
     else
-        *(size_t *)o->to = (size_t)x;
+        *(size_t *)o->to = (size_t)option_number(o->name, text, 1, 1e9, 1);
 }
-/* 0: --help, which has been printed. A wrong one ends the program. */
 static int parse_options(int argc, char **argv, const option *options, size_t n, const char *usage) {
     static const char *const values[] = {"", " N", " X", " NAME"};
     size_t k;
@@ -250,13 +243,13 @@ static int parse_options(int argc, char **argv, const option *options, size_t n,
                     options[k].help);
             return 0;
         }
-        if (k == n) fail("%s: not an option (--help lists them)", argv[i]);
+        if (k == n) option_unknown(argv[i]);
         if (options[k].kind == OPTION_FLAG)
             *(int *)options[k].to = 1;
-        else if (++i == argc)
-            fail("%s: a value is needed", options[k].name);
-        else
-            option_value(&options[k], argv[i]);
+        else {
+            option_value(&options[k], argv[i + 1]);
+            i++;
+        }
     }
     return 1;
 }

@@ -34,14 +34,6 @@ static const char help[] =
     "Built-in data: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning\n"
     "Repository, CC BY 4.0.\n";
 
-static double number(const char *option, const char *text, double low, double high, int whole) {
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text || *end || !(v >= low && v <= high) || (whole && floor(v) < v))
-        fail("%s: '%s' is not a%s number from %g to %g", option, text, whole ? " whole" : "", low, high);
-    return v;
-}
-
 static int is_word(const char *text, size_t length, const char *word) {
     return length == strlen(word) && !strncmp(text, word, length);
 }
@@ -55,76 +47,56 @@ static void parse_modes(options *o, const char *list) {
         for (m = 0; m < MODES; m++)
             if ((is_word(list, length, "all") && !modes[m].fp8) || is_word(list, length, modes[m].name))
                 known = o->run[m] = 1;
-        if (!known)
-            fail("--mode: '%.*s' is not a mode: all, fp32, fp16-pure, fp16-masters, amp-static, amp-dynamic, bf16, "
-                 "fp8-current or fp8-delayed",
-                (int)length, list);
+        if (!known) option_refuse("--mode: '%.*s' is not a mode, see --help", (int)length, list);
         if (!list[length]) return;
         list += length + 1;
     }
 }
 
-static int choice(const char *option, const char *text, const char *const *names, int n) {
-    char list[128] = "";
-    int i;
-    for (i = 0; i < n; i++) {
-        if (!strcmp(text, names[i])) return i;
-        if (i) strcat(list, i + 1 == n ? " or " : ", ");
-        strcat(list, names[i]);
-    }
-    fail("%s: '%s' is not %s", option, text, list);
-    return 0;
-}
-
-static const char *path(const char *option, const char *text) {
-    if (!*text) fail("%s needs a path, see --help", option);
-    return text;
-}
-
 /* The options with a value. Those that name a network or modes set net_given. */
 static void parse_option(options *o, const char *a, const char *v, int *net_given) {
-    static const char *const nets[] = {"plain", "deep", "both"}, *const devices[] = {"cpu", "cuda"};
+    static const char *const nets[] = {"plain", "deep", "both"};
     static const char *const simds[] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
     static const amp_simd simd[] = {
         AMP_SIMD_AUTO, AMP_SIMD_SCALAR, AMP_SIMD_SSE2, AMP_SIMD_AVX2, AMP_SIMD_AVX512, AMP_SIMD_NEON};
     if (!strcmp(a, "--net")) {
-        int net = choice(a, v, nets, 3);
+        int net = option_choice(a, v, nets, 3);
         o->nets[PLAIN] = net != DEEP;
         o->nets[DEEP] = net != PLAIN;
         *net_given = 1;
     } else if (!strcmp(a, "--mode")) {
-        parse_modes(o, v);
+        parse_modes(o, option_text(a, v));
         *net_given = 1;
     } else if (!strcmp(a, "--seed"))
-        o->seed = (uint64_t)number(a, v, 0, 4294967295.0, 1);
+        o->seed = (uint64_t)option_number(a, v, 0, 4294967295.0, 1);
     else if (!strcmp(a, "--seeds"))
-        o->seeds = (int)number(a, v, 1, MAX_SEEDS, 1);
+        o->seeds = (int)option_number(a, v, 1, MAX_SEEDS, 1);
     else if (!strcmp(a, "--epochs"))
-        o->epochs = (size_t)number(a, v, 1, 1e6, 1);
+        o->epochs = (size_t)option_number(a, v, 1, 1e6, 1);
     else if (!strcmp(a, "--batch"))
-        o->batch = (size_t)number(a, v, 1, 65536, 1);
+        o->batch = (size_t)option_number(a, v, 1, 65536, 1);
     else if (!strcmp(a, "--hidden"))
-        o->hidden = (size_t)number(a, v, 1, 16384, 1);
+        o->hidden = (size_t)option_number(a, v, 1, 16384, 1);
     else if (!strcmp(a, "--lr"))
-        o->lr = number(a, v, 1e-12, 1e6, 0);
+        o->lr = option_number(a, v, 1e-12, 1e6, 0);
     else if (!strcmp(a, "--places"))
-        o->places = (long)number(a, v, 1, 1e9, 1);
+        o->places = (long)option_number(a, v, 1, 1e9, 1);
     else if (!strcmp(a, "--data"))
-        o->data = path(a, v);
+        o->data = option_text(a, v);
     else if (!strcmp(a, "--out"))
-        o->out = path(a, v);
+        o->out = option_text(a, v);
     else if (!strcmp(a, "--csv"))
-        o->csv = path(a, v);
+        o->csv = option_text(a, v);
     else if (!strcmp(a, "--report"))
-        o->report = path(a, v);
+        o->report = option_text(a, v);
     else if (!strcmp(a, "--device"))
-        o->device = devices[choice(a, v, devices, 2)];
+        o->device = option_device(a, v);
     else if (!strcmp(a, "--threads"))
-        o->threads = (int)number(a, v, 1, 256, 1);
+        o->threads = (int)option_number(a, v, 1, 256, 1);
     else if (!strcmp(a, "--simd"))
-        o->simd = simd[choice(a, v, simds, 6)];
+        o->simd = simd[option_choice(a, v, simds, 6)];
     else
-        fail("unknown option '%s', see --help", a);
+        option_unknown(a);
 }
 
 /* The page tells the story of both networks in six modes, so nothing of it may be missing. */
@@ -144,24 +116,22 @@ static options parse(int argc, char **argv) {
     o.nets[PLAIN] = 1;
     parse_modes(&o, "all");
     for (i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(help, stdout);
-            exit(0);
-        }
+        option_help(argv[i], help);
         if (!strcmp(argv[i], "--check"))
             o.check = 1;
         else if (!strcmp(argv[i], "--ordered"))
             o.ordered = 1;
         else {
-            parse_option(&o, argv[i], argv[i + 1] ? argv[i + 1] : "", &net_given);
+            parse_option(&o, argv[i], argv[i + 1], &net_given);
             i++;
         }
     }
     if (o.check && (net_given || o.csv || o.report))
-        fail("--check runs its own nets and modes and writes no files: leave out --net, --mode, --csv and --report");
+        option_refuse(
+            "--check runs its own nets and modes and writes no files: leave out --net, --mode, --csv and --report");
     if (o.check) o.nets[PLAIN] = o.nets[DEEP] = 1;
     if (!o.seeds) o.seeds = o.check ? 5 : 1;
-    if (o.report && !report_is_whole(&o)) fail("--report needs --net both, all six modes and one seed");
+    if (o.report && !report_is_whole(&o)) option_refuse("--report needs --net both, all six modes and one seed");
     return o;
 }
 

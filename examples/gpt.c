@@ -560,26 +560,17 @@ static void parse_modes(options *o, const char *list) {
             if ((n == 3 && !strncmp(list, "all", n) && !modes[m].fp8) ||
                 (n == strlen(modes[m].name) && !strncmp(list, modes[m].name, n)))
                 known = o->run[m] = 1;
-        if (!known) fail("--mode: '%.*s' is not a mode: see --help", (int)n, list);
+        if (!known) option_refuse("--mode: '%.*s' is not a mode, see --help", (int)n, list);
         if (!list[n]) return;
         list += n + 1;
     }
 }
-static size_t whole(const char *option, const char *text, double low, double high) {
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text || *end || !(v >= low && v <= high) || floor(v) < v)
-        fail("%s: '%s' is not a whole number from %g to %g", option, text, low, high);
-    return (size_t)v;
-}
 static void parse_shape(options *o, const char *name) {
+    const char *names[SHAPES];
     int i;
     for (i = 0; i < SHAPES; i++)
-        if (!strcmp(name, shapes[i].name)) {
-            o->s = shapes[i];
-            return;
-        }
-    fail("--shape: '%s' is not shakespeare or gpt2-124m", name);
+        names[i] = shapes[i].name;
+    o->s = shapes[option_choice("--shape", name, names, SHAPES)];
 }
 static int parse_number(options *o, const char *a, const char *v) { /* 0: not an option with a number */
     const struct number {
@@ -595,14 +586,14 @@ static int parse_number(options *o, const char *a, const char *v) { /* 0: not an
     size_t i;
     for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(a, numbers[i].name)) {
-            *numbers[i].to = whole(a, v, numbers[i].low, numbers[i].high);
+            *numbers[i].to = (size_t)option_number(a, v, numbers[i].low, numbers[i].high, 1);
             return 1;
         }
     return 0;
 }
 static size_t is_f16(const char *option, const char *text) { /* the dtype inside of an operation */
-    if (strcmp(text, "fp16") && strcmp(text, "fp32")) fail("%s: '%s' is not fp32 or fp16", option, text);
-    return !strcmp(text, "fp16");
+    static const char *const names[] = {"fp32", "fp16"};
+    return (size_t)option_choice(option, text, names, 2);
 }
 static options parse(int argc, char **argv) {
     options o;
@@ -616,13 +607,10 @@ static options parse(int argc, char **argv) {
     o.out = "out";
     parse_modes(&o, "all");
     for (i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--shape")) parse_shape(&o, i + 1 < argc ? argv[i + 1] : "");
+        if (!strcmp(argv[i], "--shape")) parse_shape(&o, argv[i + 1]);
     for (i = 1; i < argc; i++) {
-        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
-            fputs(help, stdout);
-            exit(0);
-        }
+        const char *a = argv[i], *v = argv[i + 1];
+        option_help(a, help);
         if (!strcmp(a, "--check-gradients"))
             o.check = 1;
         else if (!strcmp(a, "--check"))
@@ -635,26 +623,26 @@ static options parse(int argc, char **argv) {
             cpu_time = 1;
         else {
             if (!strcmp(a, "--mode"))
-                parse_modes(&o, v);
-            else if (!strcmp(a, "--data") && *v)
-                o.data = v;
-            else if (!strcmp(a, "--out") && *v)
-                o.out = v;
+                parse_modes(&o, option_text(a, v));
+            else if (!strcmp(a, "--data"))
+                o.data = option_text(a, v);
+            else if (!strcmp(a, "--out"))
+                o.out = option_text(a, v);
             else if (!strcmp(a, "--norm"))
                 o.s.norm_f16 = is_f16(a, v);
             else if (!strcmp(a, "--softmax"))
                 o.s.softmax_f16 = is_f16(a, v);
-            else if (!strcmp(a, "--device") && (!strcmp(v, "cpu") || !strcmp(v, "cuda")))
-                o.device = v;
+            else if (!strcmp(a, "--device"))
+                o.device = option_device(a, v);
             else if (strcmp(a, "--shape") && !parse_number(&o, a, v))
-                fail("'%s %s': see --help", a, v);
+                option_unknown(a);
             i++;
         }
     }
     if (o.tied < 0) o.tied = o.s.tied;
-    if (o.s.width % o.s.heads) fail("--heads: %d do not divide a width of %d", (int)o.s.heads, (int)o.s.width);
+    if (o.s.width % o.s.heads) option_refuse("--heads: %d do not divide a width of %d", (int)o.s.heads, (int)o.s.width);
     if (o.chunks && o.s.batch % o.chunks)
-        fail("--chunks: %d do not divide a batch of %d", (int)o.chunks, (int)o.s.batch);
+        option_refuse("--chunks: %d do not divide a batch of %d", (int)o.chunks, (int)o.s.batch);
     if (o.s.warmup > o.s.steps / 2) o.s.warmup = o.s.steps / 2;
     return o;
 }

@@ -64,7 +64,9 @@ static const char page_style_text_1[] =
     "  .curves svg { min-width: 0; width: calc(100% * 960 / 712); margin-top: -5%; } .curves svg text { font-size: "
     "24px; } .curves svg [transform] { display: none; }\n"
     "  .curves + .results::before { content: 'Upwards: training loss, logarithmic. Each curve ends at:'; color: "
-    "var(--soft); } }\n"
+    "var(--soft); } }\n";
+
+static const char page_style_text_2[] =
     "table { border-collapse: collapse; font-size: .9375rem; margin: 1rem auto; font-variant-numeric: "
     "tabular-nums; }\n"
     "caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }\n"
@@ -73,9 +75,7 @@ static const char page_style_text_1[] =
     "th { font-weight: 600; } thead th { color: var(--soft); font-size: .875rem; vertical-align: bottom; "
     "white-space: normal; } sup { line-height: 0; font-size: .75em; }\n"
     "th:first-child, td:first-child, .text td, .text th, thead th.text { text-align: left; } .text td.n { "
-    "text-align: right; white-space: nowrap; }\n";
-
-static const char page_style_text_2[] =
+    "text-align: right; white-space: nowrap; }\n"
     "tbody th { position: sticky; left: 0; background: var(--paper); }\n"
     ".text td { white-space: normal; min-width: 8rem; } .text td.n { min-width: 0; }\n"
     "summary { cursor: pointer; font-weight: 600; padding: .4rem 0; }\n"
@@ -279,8 +279,8 @@ static const char page_script_scale[] =
     "  if (!get('scale') || !get('gradients-data')) return;\n"
     "  data = JSON.parse(get('gradients-data').textContent);\n"
     "  function fate(e) { return e < ends[0] ? 0 : e < ends[1] ? 1 : e < ends[2] ? 2 : 3; }\n"
-    "  function percent(x) { return x > 0 && x < 0.0005 ? '< 0.1\%' : (100 * x).toFixed(1) + "
-    "'\%'; }\n"
+    "  function percent(x) { return x > 0 && x < 0.0005 ? '< 0.1%' : (100 * x).toFixed(1) + "
+    "'%'; }\n"
     "  function at(e) { return 100 * (e - LOW) / (HIGH - LOW) + '%'; }\n"
     "  function show() {\n"
     "    var k = Number(get('scale-in').value), sum = [0, 0, 0, 0], most = 0, heights = {};\n"

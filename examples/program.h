@@ -1,6 +1,6 @@
-/* program.h - what the larger examples say and do alike: end with one clear line, a context, host memory, claims of
- * --check, and a number for all weights. Include it after amp.h, with PROGRAM defined: the name that begins a line of
- * failure.
+/* program.h - what the larger examples say and do alike: end with one clear line, read options, open a context, allocate
+ * host memory, count the claims of --check, and make a number of all weights. Include it after amp.h, with PROGRAM
+ * defined: the name that begins a line of failure.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H
@@ -38,18 +38,66 @@
 #  define PROGRAM_FN static
 #endif
 
-PROGRAM_FN void fail(const char *format, ...) { /* one clear line, status 1 */
-    va_list args;
-    va_start(args, format);
+PROGRAM_FN void end_with(int status, const char *format, va_list args) { /* one clear line */
     fputs(PROGRAM ": ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
+    exit(status);
+}
+PROGRAM_FN void fail(const char *format, ...) { /* status 1 */
+    va_list args;
+    va_start(args, format);
+    end_with(1, format, args);
     va_end(args);
-    exit(1);
 }
 
 PROGRAM_FN void must(amp_ctx *ctx, amp_status status) { /* a verb failed: amp.h knows why */
     if (status != AMP_OK) fail("%s", *amp_last_error(ctx) ? amp_last_error(ctx) : amp_strerror(status));
+}
+
+/* ---- the command line: what is wrong with it is said in the same words by all programs, with status 2 ---- */
+
+PROGRAM_FN void option_refuse(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    end_with(2, format, args);
+    va_end(args);
+}
+PROGRAM_FN void option_unknown(const char *option) { option_refuse("unknown option '%s', see --help", option); }
+PROGRAM_FN void option_help(const char *argument, const char *text) { /* prints it and ends where help is asked for */
+    if (strcmp(argument, "--help") && strcmp(argument, "-h")) return;
+    fputs(text, stdout);
+    exit(0);
+}
+/* The value of an option: text is what stands behind it, NULL or "" if nothing does. */
+PROGRAM_FN const char *option_text(const char *option, const char *text) {
+    if (!text || !*text) option_refuse("%s needs a value, see --help", option);
+    return text;
+}
+PROGRAM_FN double option_number(const char *option, const char *text, double low, double high, int whole) {
+    char *end;
+    double v = strtod(option_text(option, text), &end);
+    int is_number = end != text && !*end && v >= low && v <= high;
+    if (whole && !(is_number && v - (double)(long long)v >= 0 && v - (double)(long long)v <= 0))
+        option_refuse("%s: '%s' is not a whole number from %.0f to %.0f", option, text, low, high);
+    if (!is_number) option_refuse("%s: '%s' is not a number from %g to %g", option, text, low, high);
+    return v;
+}
+PROGRAM_FN int option_choice(const char *option, const char *text, const char *const *names, int n) { /* its place */
+    char list[256] = "";
+    int i;
+    (void)option_text(option, text);
+    for (i = 0; i < n; i++) {
+        if (!strcmp(text, names[i])) return i;
+        if (i) strcat(list, i + 1 == n ? " or " : ", ");
+        strcat(list, names[i]);
+    }
+    option_refuse("%s: '%s' is not %s", option, text, list);
+    return 0;
+}
+PROGRAM_FN const char *option_device(const char *option, const char *text) {
+    static const char *const devices[] = {"cpu", "cuda"};
+    return devices[option_choice(option, text, devices, 2)];
 }
 
 /* --device: "cuda", "cpu", or NULL for a GPU if the program was built for one and there is one. On a GPU only the flags

@@ -330,7 +330,7 @@ int main(int argc, char **argv) {
     amp_ctx *ctx;
     uint64_t budget = 0;
     int steps = 100, ok = 1;
-    if (!options(argc, argv, &budget, &steps)) return 1;
+    if (!options(argc, argv, &budget, &steps)) return 2;
     if (!choose(&keep_all, &keep_some, &keep_root, &budget)) return 1;
     load();
     must(NULL, amp_cpu_create(&ctx, NULL));

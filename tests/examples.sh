@@ -2,7 +2,7 @@
 # usage: examples.sh [--full]        Runs the examples, those in $BUILD with --full; else all but digits and gpt are built here and linked with
 # $IMPL, the object of tests/impl.c, in place of an implementation of their own:
 #   programs print what their comments promise, or, where no comment does, just succeed; digits holds its claims over 2 seeds (--full: 5) on both networks; gpt holds its own; digits reads IDX files; and
-#   every wrong option or file gives exit status 1, one line on stderr that names it, and leaves nothing behind.
+#   every wrong option gives exit status 2, every wrong file 1, with one line on stderr that names it, and leaves nothing behind.
 # Last line: N passed, N failed, N skipped.
 set -u
 build=${BUILD:-build}
@@ -89,11 +89,17 @@ if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 
 for picture in "$work"/gpt/*.svg; do
     if tail -n 1 "$picture" | grep -q '</svg>' && ! grep -q 'nan\|inf' "$picture"; then ok; else bad "$picture is not whole"; fi
 done
+wrong_status() { # 1 for what is wrong only beside the data
+    case $1 in
+        "--data none") echo 1 ;;
+        *) echo 2 ;;
+    esac
+}
 for wrong in "--mode fp64" "--steps 0" "--heads 3" "--chunks 5" "--shape gpt9" "--norm fp64" "--softmax bf16" "--embed 1001" "--data none" "--nonsense 1"; do
     # shellcheck disable=SC2086 # two words
     (cd "$work" && gpt $wrong >log 2>err)
     rc=$?
-    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok; else bad "gpt $wrong: $rc, $(cat "$work/err")"; fi
+    if [ $rc = $(wrong_status "$wrong") ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok; else bad "gpt $wrong: $rc, $(cat "$work/err")"; fi
 done
 # in the defined order 40 steps give the same weights with any number of threads
 small="--data text --layers 1 --width 32 --context 16 --batch 4 --steps 40 --mode fp16-dynamic,bf16 --ordered --out gpt"
@@ -151,7 +157,7 @@ for wrong in "--mode fp64" "--mode fp32,,bf16" "--epochs 0" "--batch 5000" "--lr
     # shellcheck disable=SC2086 # two words
     (cd "$work" && convnet $wrong >log 2>err)
     rc=$?
-    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok
+    if [ $rc = $(wrong_status "$wrong") ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}\|${wrong#* }" "$work/err"; then ok
     else bad "convnet $wrong: $rc, $(cat "$work/err")"; fi
 done
 
@@ -177,7 +183,7 @@ for wrong in "--steps 0" "--device tpu" "--nonsense 1"; do
     # shellcheck disable=SC2086 # two words
     (cd "$work" && "$programs/debug" $wrong >log 2>err)
     rc=$?
-    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}" "$work/err"; then ok
+    if [ $rc = $(wrong_status "$wrong") ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}" "$work/err"; then ok
     else bad "debug $wrong: $rc, $(cat "$work/err")"; fi
 done
 
@@ -370,7 +376,7 @@ for picture in "$work"/out/*.svg; do # well-formed as far as a tool here can tel
 done
 if digits --help >"$work/log" 2>"$work/err" && grep -q -- --seeds "$work/log" && [ ! -s "$work/err" ]; then ok; else bad "digits --help"; fi
 
-# refused WORD ARGUMENT...: exit status 1, one line on stderr with WORD in it, no training, nothing new in the folder
+# refused WORD ARGUMENT...: exit status $status (2: the command line, 1: what it names), one line on stderr with WORD in it, no training, nothing new in the folder
 refused() {
     word=$1
     shift
@@ -378,14 +384,16 @@ refused() {
     mkdir "$work/empty"
     (cd "$work/empty" && digits "$@" >../log 2>../err)
     rc=$?
-    if [ $rc != 1 ]; then bad "digits $*: exit status $rc, not 1"
+    if [ $rc != $status ]; then bad "digits $*: exit status $rc, not $status"
     elif [ "$(wc -l <"$work/err")" != 1 ]; then bad "digits $*: not one line on stderr: $(cat "$work/err")"
     elif ! grep -q -e "$word" "$work/err"; then bad "digits $*: '$word' is not named: $(cat "$work/err")"
     elif [ -n "$(ls -A "$work/empty")" ]; then bad "digits $*: left $(ls -A "$work/empty")"
     elif grep -q '^.* step ' "$work/log"; then bad "digits $*: trained all the same"
     else ok; fi
 }
+status=2
 refused nonsense --nonsense
+refused "--epochs needs a value" --epochs
 refused nonsense nonsense
 refused --net --net
 refused --net --net wide
@@ -397,7 +405,6 @@ refused --seed --seed -1
 refused --epochs --epochs many
 refused --batch --batch 0
 refused --batch --batch 100000000
-refused --batch --batch 2000
 refused --hidden --hidden 64x
 refused --lr --lr nan
 refused --lr --lr -1
@@ -405,16 +412,20 @@ refused --lr --lr ''
 refused --simd --simd mmx
 refused --threads --threads 0
 refused --device --device tpu
+status=1
+refused --batch --batch 2000
 refused --csv --csv "$work/no/such/folder/x.csv"
 refused --out --out "$work/no/such/folder"
 refused --out --out "$work/log"
 refused no-such --data "$work/no-such"
-refused --check --check --mode fp32
 refused --report --net both --report "$work/no/such/folder/page.html"
+status=2
+refused --check --check --mode fp32
 refused --report --net plain --report page.html
 refused --report --net both --mode fp32,bf16 --report page.html
 refused --report --net both --seeds 2 --report page.html
 refused --report --check --report page.html
+status=1
 for f in train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte; do
     good; rm "$work/idx/$f"
     refused "$f" --data "$work/idx"
