@@ -1,6 +1,6 @@
-/* program.h - what the larger examples say and do alike: end with one clear line, read options, open a context, allocate
- * host memory, count the claims of --check, and make a number of all weights. Include it after amp.h, with PROGRAM
- * defined: the name that begins a line of failure.
+/* program.h - what the larger examples say and do alike: end with one clear line, read options, open a context,
+ * allocate host memory, count the claims of --check, and make a number of all weights. Include it after amp.h, with
+ * PROGRAM defined: the name that begins a line of failure.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H

@@ -14,6 +14,7 @@ typedef struct check_truth {
 } check_truth;
 
 static char check_answers[CHECK_QUESTIONS + 1][40]; /* "" : no such line */
+static char check_why[400];                         /* the sentence */
 static check_truth check_right[CHECK_QUESTIONS + 1];
 
 /* What a wrong answer should make one think of; it does not say the right one. */
@@ -128,14 +129,27 @@ static void check_truths(void) {
 
 /* ---- what is answered ---- */
 
+/* The line "why: ...": 1 if it is one. */
+static int check_read_why(char *line, int at) {
+    size_t i;
+    if (strncmp(line, "why:", 4) != 0) return 0;
+    line += 4 + strspn(line + 4, " \t");
+    line[strcspn(line, "\r\n")] = 0;
+    if (strcmp(line, "?") == 0) lab_wrong("answers.txt:%d: the sentence after why: is still to be written", at);
+    if (check_why[0]) lab_wrong("answers.txt:%d: a second line with why:", at);
+    for (i = 0; line[i]; i++)
+        check_why[i] = (char)tolower((unsigned char)line[i]);
+    return 1;
+}
+
 static void check_read(void) {
-    char line[200], word[40];
+    char line[sizeof check_why], word[40];
     int question, at = 0;
     FILE *f = fopen(LAB_ANSWERS, "r");
     if (!f) lab_wrong("there is no answers.txt");
     while (fgets(line, sizeof line, f)) {
         at++;
-        if (line[0] == '#' || strspn(line, " \t\r\n") == strlen(line)) continue;
+        if (line[0] == '#' || strspn(line, " \t\r\n") == strlen(line) || check_read_why(line, at)) continue;
         if (sscanf(line, "%d : %39s", &question, word) != 2 || question < 1 || question > CHECK_QUESTIONS) {
             line[strcspn(line, "\r\n")] = 0;
             lab_wrong("answers.txt:%d: \"%.40s\" is no answer; write the number of the question, a colon, one word", at,
@@ -175,6 +189,35 @@ static int check_is_right(int question, const char *answer) {
     return 1;
 }
 
+/* ---- the sentence ---- */
+
+static int check_words(const char *text) {
+    int n = 0;
+    for (text += strspn(text, " \t"); *text; text += strspn(text, " \t")) {
+        text += strcspn(text, " \t");
+        n++;
+    }
+    return n;
+}
+static int check_names_one(const char *const *words) {
+    for (; *words; words++)
+        if (strstr(check_why, *words)) return 1;
+    return 0;
+}
+
+/* Tries do not help: what is missing is said, not the word for it, and a teacher reads the sentence. */
+static void check_sentence(void) {
+    static const char *const computes[] = {
+        "mean", "average", "variance", "square", "sum", "adds", "add up", "subtract", "difference", "deviation", NULL};
+    static const char *const lacks[] = {"precis", "accura", "round", "significant", "mantissa", "fraction bit",
+        "coarse", "spacing", "apart", "swamp", "resolution", "8 bits", "7 bits", "cancel", NULL};
+    if (!check_why[0]) lab_wrong("there is no line that begins with why:");
+    if (check_words(check_why) < 8) lab_wrong("why: a sentence has at least eight words");
+    if (!check_names_one(computes)) lab_wrong("why: the sentence does not say what a layer norm computes from its row");
+    if (!check_names_one(lacks))
+        lab_wrong("why: the sentence does not say what the 16 bits of BF16 are short of; question 19 is about that");
+}
+
 int main(void) {
     int q;
     size_t i;
@@ -188,6 +231,7 @@ int main(void) {
         if (!answer[0]) lab_wrong("there is no answer to question %d", q);
         if (!check_is_right(q, answer)) lab_wrong("question %d: not %s: %s", q, answer, check_hints[q]);
     }
-    lab_passed("all 20 answers are what amp itself does");
+    check_sentence();
+    lab_passed("all 20 answers are what amp itself does; the sentence is for a person to read");
     return 0;
 }
