@@ -231,9 +231,10 @@ size_t bias_extent(const Desc &d, const Layout &o, int type) {
     return (size_t(o.batch - 1) * size_t(d.bias_stride) + bias_count(d, o)) * bytes_of(type);
 }
 bool bit_mask_aux(const Desc &d) { return (d.epilogue & (EPI_RELU | EPI_DRELU)) != 0; }
+int aux_type(const Desc &d, const Layout &o) { return d.aux_type == -1 ? o.type : d.aux_type; }
 size_t aux_extent(const Desc &d, const Layout &o) {
     size_t elements = size_t(o.batch - 1) * size_t(d.aux_stride) + size_t(d.aux_ld) * (o.cols - 1) + o.rows;
-    return bit_mask_aux(d) ? (elements + 7) / 8 : elements * bytes_of(o.type);
+    return bit_mask_aux(d) ? (elements + 7) / 8 : elements * bytes_of(aux_type(d, o));
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
@@ -250,6 +251,9 @@ bool by_names() {
 bool fp8_has_epilogue(const Desc &d, const Layout &a, const Layout &b, const Layout &o, int arch) {
     if (!by_names() || d.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
     bool gelu = d.epilogue == EPI_GELU, e4m3 = a.type == CUDA_R_8F_E4M3 && b.type == CUDA_R_8F_E4M3;
+    if (d.epilogue == (EPI_GELU | EPI_AUX)) return e4m3 && o.type == CUDA_R_8F_E4M3 && d.aux_type == CUDA_R_16BF;
+    if (d.epilogue == (EPI_GELU | EPI_AUX | EPI_BIAS))
+        return e4m3 && o.type == CUDA_R_8F_E4M3 && d.aux_type == CUDA_R_16F;
     if (o.type == CUDA_R_8F_E4M3) return e4m3;
     if (arch >= 90 && arch < 120) return d.epilogue == EPI_BIAS || (gelu && e4m3 && o.type != CUDA_R_32F);
     return d.epilogue == EPI_BIAS && o.type == CUDA_R_16F;
@@ -283,9 +287,12 @@ cublasStatus_t check_epilogue(const Desc &d, const Layout &a, const Layout &c, c
     if (!(d.epilogue & EPI_AUX)) return CUBLAS_STATUS_SUCCESS;
     if (d.aux_ld < int64_t(o.rows)) return CUBLAS_STATUS_INVALID_VALUE;
     int64_t unit = bit_mask_aux(d) ? 128 : 8;
-    if (d.aux_ld % unit || d.aux_stride % unit || is_fp8(o.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    return d.aux_type == -1 || d.aux_type == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS
-                                                                       : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (d.aux_ld % unit || d.aux_stride % unit) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (is_fp8(o.type)) /* as the names have it: of the dtype that C and the bias have */
+        return d.aux_type == c.type && bytes_of(c.type) == 2 && !bit_mask_aux(d) && o.type == CUDA_R_8F_E4M3
+            ? CUBLAS_STATUS_SUCCESS
+            : CUBLAS_STATUS_NOT_SUPPORTED;
+    return aux_type(d, o) == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
     for (const Layout *l : {&a, &b, &c, &o}) {
@@ -503,11 +510,11 @@ void run_product(const Product &p) {
                 if (epi & EPI_DRELU)
                     v = (*bits & bit) ? v : 0.0f;
                 else if (epi & EPI_DGELU)
-                    v *= gelu_slope(load(p.o.type, d.aux, x));
+                    v *= gelu_slope(load(aux_type(d, p.o), d.aux, x));
                 else if ((epi & EPI_AUX) && (epi & EPI_RELU))
                     *bits = (unsigned char)(v > 0 ? *bits | bit : *bits & ~bit);
                 else if (epi & EPI_AUX)
-                    store(p.o.type, d.aux, x, v);
+                    store(aux_type(d, p.o), d.aux, x, v);
                 if (epi & EPI_RELU) v = v > 0 || v != v ? v : 0.0f;
                 if ((epi & EPI_GELU) && by_names() && bytes_of(p.o.type) == 2) v = rounded(p.o.type, v);
                 if (epi & EPI_GELU) v = gelu(v);
