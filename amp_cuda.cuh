@@ -1692,7 +1692,7 @@ typedef struct ampi_k_ending {
     amp_scaler_state scaler;
     amp_rates rates[AMP_GROUPS];
     int finite[AMP_GROUPS]; /* the learning rates are */
-    uint64_t serial;
+    uint64_t serial, next;  /* next: steps, if this one is taken */
     int stepped;
 } ampi_k_ending;
 static_assert(offsetof(ampi_k_ending, scaler) == sizeof(amp_step_record), "copied as one piece, by words");
@@ -1710,12 +1710,19 @@ AMPI_K void ampi_k_ending_begin(const amp_inspect_job *job, ampi_k_ending *e, co
     }
     if (threadIdx.x == AMP_BLOCK - 1u) e->serial = state->serial + 1u;
 }
-/* The rates of the step that may be taken, a group each by the last threads, while the first one takes its ticket. */
-AMPI_K void ampi_k_ending_rates(const amp_inspect_job *job, ampi_k_ending *e) {
+/* Whether the learning rates are finite, a group each by the last threads, while the first one takes its ticket. */
+AMPI_K void ampi_k_ending_finite(const amp_inspect_job *job, ampi_k_ending *e) {
     uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
     if (group >= AMP_GROUPS || job->purpose != AMP_FOR_STEP) return;
     e->finite[group] = ampi_rate_is_finite(&job->group[group]);
-    amp_rates_of(&e->rates[group], &job->group[group], e->record.steps + 1u);
+    if (group == 0) e->next = e->record.steps + 1u;
+}
+/* The rates of the step that may be taken, by the same threads: in the block that ends the inspection and in no other,
+   for a GPU with few units for doubles is busy with them for a while. Meanwhile others join sums and decide. */
+AMPI_K void ampi_k_ending_rates(const amp_inspect_job *job, ampi_k_ending *e) {
+    uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
+    if (group >= AMP_GROUPS || job->purpose != AMP_FOR_STEP) return;
+    amp_rates_of(&e->rates[group], &job->group[group], e->next);
 }
 /* The record and the scaler to where they came from, and the record to the host, which can read its copy without
    waiting: see amp_step_mirror. */
@@ -1734,11 +1741,13 @@ AMPI_K void ampi_k_ending_end(const amp_inspect_job *job, const ampi_k_ending *e
     }
     if (threadIdx.x == 0) state->serial = e->serial;
 }
-/* One block ends the inspection: its first thread finds the norm, one of others meanwhile the rest of the record. e:
-   complete, with its rates; totals: valid in these two, totals->sum in the first; factor: see amp_sum_factor. */
+/* One block ends the inspection: its first thread finds the norm, its last ones meanwhile the rates, and one of others
+   the rest of the record. e: complete, but for its rates; totals: valid in the first and the last of these, totals->sum
+   in the first; factor: see amp_sum_factor. */
 AMPI_K void ampi_k_inspect_end(
     const amp_inspect_job *job, const amp_totals *totals, float factor, ampi_k_ending *e, ampi_k_inspect_state *state) {
     uint32_t group;
+    ampi_k_ending_rates(job, e);
     if (threadIdx.x == 0) ampi_conclude_norm(job, &e->record, totals);
     if (threadIdx.x == AMP_BLOCK / 2u) {
         ampi_ending at = {&e->record, &e->scaler, factor, 1};
@@ -1767,7 +1776,7 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, amp
     else
         *factor = ampi_k_inspect_pieces<0>(job, c, scale, divide, room, &state->found);
     __syncthreads();
-    if (whole) ampi_k_ending_rates(whole, e);
+    if (whole) ampi_k_ending_finite(whole, e);
     if (threadIdx.x == 0) {
         AMP_FENCE();
         last[0] = atomicInc((unsigned *)&state->ticket, gridDim.x - 1u) == gridDim.x - 1u;
@@ -1805,7 +1814,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     AMP_SHARED(ampi_k_ending, end, 1); /* one block */
     ampi_k_ending_begin(&job, end, state);
     __syncthreads();
-    ampi_k_ending_rates(&job, end);
+    ampi_k_ending_finite(&job, end);
     __syncthreads();
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
@@ -3646,7 +3655,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
-#define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
+#define AMPI_CU_LOOKS    1000     /* at a copy of the record that the device is writing */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
@@ -4217,6 +4226,12 @@ static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
+/* A mirror, and what was read from it last. */
+typedef struct ampi_cu_mirror {
+    amp_step_mirror written;
+    amp_step_record last;
+} ampi_cu_mirror;
+static_assert(offsetof(ampi_cu_mirror, written) == 0, "the front knows the first member alone");
 static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     ampi_cuda *c = ampi_cu_self(ctx);
     void *p = NULL;
@@ -4224,8 +4239,8 @@ static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     *out = NULL;
     AMPI_TRY(ampi_cu_here(c));
     ampi_cu_relax(c);
-    AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
-    memset(p, 0, sizeof(amp_step_mirror));
+    AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(ampi_cu_mirror), how)));
+    memset(p, 0, sizeof(ampi_cu_mirror));
     *out = (amp_step_mirror *)p;
     return AMP_OK;
 }
@@ -4249,13 +4264,22 @@ static int ampi_cu_mirror_read(const amp_step_mirror *mirror, amp_step_record *o
     }
     return other == 0;
 }
+/* The device writes a record in about a microsecond; but it may be stopped on the way, by a debugger or for another
+   process. Then the record of the last call is as new as one that is whole can be. */
 static amp_status ampi_cu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
+    ampi_cu_mirror *own = (ampi_cu_mirror *)mirror;
+    amp_step_record now;
     int tries;
+    (void)ctx;
     (void)record;
-    for (tries = 0; tries < AMPI_CU_LOOKS; tries++) /* the device writes it in about a microsecond */
-        if (ampi_cu_mirror_read(mirror, out)) return AMP_OK;
-    return amp_fail(ctx, AMP_ERR_CUDA, "the device does not finish writing the record");
+    for (tries = 0; tries < AMPI_CU_LOOKS; tries++) {
+        if (!ampi_cu_mirror_read(mirror, &now)) continue;
+        own->last = now;
+        break;
+    }
+    *out = own->last;
+    return AMP_OK;
 }
 
 static amp_status ampi_cu_set_record(
@@ -4463,6 +4487,7 @@ static cudaDataType ampi_cu_type(amp_dtype t) {
 /* The dtype that cuBLASLt wants a bias in, and (with an FP8 d) a C that is not read. */
 static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     if (!ampi_cu_f8(p->a.dtype)) return p->d.dtype;
+    if (ampi_cu_f8(p->d.dtype) && p->aux.data && p->aux.dtype == AMP_F16) return AMP_F16; /* as its aux */
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
@@ -4542,6 +4567,7 @@ static void ampi_cu_lt_epilogue(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)plan->epilogue;
     int sums = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
     const void *bias = plan->convert ? c->bias : p->bias.data;
+    cudaDataType aux_type = ampi_cu_type(p->aux.dtype);
     int64_t ld = (int64_t)p->ldd;
     if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
     if (sums) bias = p->dbias.data;
@@ -4554,6 +4580,8 @@ static void ampi_cu_lt_epilogue(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_GELU_AUX) || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_DGELU)) {
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux.data, sizeof p->aux.data);
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
+        if (p->aux.dtype != p->d.dtype)
+            ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &aux_type, sizeof aux_type);
     }
 }
 static void ampi_cu_lt_f8(ampi_cu_lt *lt, const amp_gemm_job *p) {
@@ -4689,8 +4717,11 @@ static uint32_t ampi_cu_gelu_epilogue(const amp_gemm_job *p) {
     if (p->aux.data) return p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     return p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
+/* Beside an FP8 d there is one of 16 bits. */
 static int ampi_cu_aux_fits(const amp_gemm_job *p) {
-    return p->aux.data && p->aux.dtype == p->d.dtype && p->ldd % 8u == 0 && p->batch == 1u;
+    const int short_one = ampi_cu_f8(p->d.dtype) && amp_dtype_size(p->aux.dtype) == 2u;
+    if (!p->aux.data || (p->aux.dtype != p->d.dtype && !short_one)) return 0;
+    return p->ldd % 8u == 0 && p->batch == 1u;
 }
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
     int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
@@ -4701,7 +4732,8 @@ static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *pl
 }
 static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) {
     if (p->aux.data && !ampi_cu_aux_fits(p))
-        return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
+        return "aux is not as cuBLASLt wants it: d's dtype (of an FP8 d, or 16 bits), a leading dimension that is a "
+               "multiple of 8, no batch";
     plan->epilogue = ampi_cu_gelu_epilogue(p);
     return NULL;
 }
@@ -4764,8 +4796,25 @@ static const char *ampi_cu_leave_bias(const amp_gemm_job *p, ampi_cu_plan *plan)
     return NULL;
 }
 
+/* The column sums after a product that could make them, too: where that is two kernels, ours may be faster. */
+static const char *ampi_cu_leave_sums(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    const char *why = ampi_cu_fuse_epilogue(c, p, 0, plan);
+    if (why || plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD) return "there is nothing to leave";
+    plan->epilogue = CUBLASLT_EPILOGUE_DGELU;
+    return NULL;
+}
+
 /* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each
-   with the epilogue in the product, then after it (of FP8, last, the bias, too). */
+   with the epilogue in the product, without its column sums, and after it (of FP8, last, the bias, too). */
+#define AMPI_CU_WAYS 4u
+static const char *ampi_cu_way(const ampi_cuda *c, const amp_gemm_job *p, uint32_t way, ampi_cu_plan *plan) {
+    switch (way) {
+    case 0: return ampi_cu_fuse_epilogue(c, p, 0, plan);
+    case 1: return ampi_cu_leave_sums(c, p, plan);
+    case 2: return ampi_cu_split_epilogue(c, p, plan);
+    default: return ampi_cu_f8(p->a.dtype) ? ampi_cu_leave_bias(p, plan) : "there is nothing to leave";
+    }
+}
 typedef struct ampi_cu_ways {
     const ampi_cuda *c;
     const amp_gemm_job *p;
@@ -4775,14 +4824,12 @@ typedef struct ampi_cu_ways {
 
 static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
     const char *why = ampi_cu_refusal(it->c, it->p);
-    int f16 = ampi_cu_f16_sums(it->p), f8 = ampi_cu_f8(it->p->a.dtype);
-    uint32_t ways = f16 ? 4u : 2u + (uint32_t)f8;
-    if (why) it->next = 4u;
+    const uint32_t f16 = ampi_cu_f16_sums(it->p) ? AMPI_CU_WAYS : 0u, ways = AMPI_CU_WAYS + f16;
+    if (why) it->next = ways;
     while (it->next < ways) {
         uint32_t way = it->next++;
-        plan->compute = f16 && way < 2u ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
-        why = way % 2u ? ampi_cu_split_epilogue(it->c, it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, 0, plan);
-        if (f8 && way == 2u) why = ampi_cu_leave_bias(it->p, plan);
+        plan->compute = way < f16 ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
+        why = ampi_cu_way(it->c, it->p, way % AMPI_CU_WAYS, plan);
         if (!why) return 1;
         if (!it->why) it->why = why;
     }
@@ -5061,12 +5108,26 @@ typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
     void *own[4];   /* d, aux, dbias, amax_d */
     size_t bytes[4];
+    void *cold; /* as much again as the cache holds, written before each run; NULL: there is no memory for it */
+    size_t cold_bytes;
     cudaEvent_t event[2];
     ampi_cu_plan best;
     float least, first; /* ms of the best plan and of the first */
     uint32_t tried;
 } ampi_cu_tuning;
 
+/* In a step a product finds other things in the cache than its own operands, which a second run would. */
+static amp_status ampi_cu_tune_cold(ampi_cuda *c, ampi_cu_tuning *t) {
+    const char *call = "";
+    cudaError_t e;
+    t->cold_bytes = (size_t)(2u * c->l2);
+    e = t->cold_bytes ? ampi_cu_take(c, &t->cold, t->cold_bytes, &call) : cudaSuccess;
+    if (e == cudaSuccess) return AMP_OK;
+    t->cold = NULL;
+    if (e != cudaErrorMemoryAllocation) return ampi_cu_fail(c, call, e);
+    (void)cudaGetLastError(); /* then without */
+    return AMP_OK;
+}
 static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
     size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
     const char *call = "";
@@ -5086,6 +5147,7 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
     }
     for (i = 0; i < 2u; i++)
         AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
+    AMPI_TRY(ampi_cu_tune_cold(c, t));
     t->p.d.data = t->own[0];
     if (t->own[1]) t->p.aux.data = t->own[1];
     if (t->own[2]) t->p.dbias.data = t->own[2];
@@ -5100,6 +5162,7 @@ static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
         if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
     for (i = 0; i < 4u; i++)
         ampi_cu_give(c, t->own[i], t->bytes[i]);
+    ampi_cu_give(c, t->cold, t->cold_bytes);
 }
 
 static float ampi_cu_median(float t[AMPI_CU_ROUNDS]) { /* sorts them */
@@ -5122,6 +5185,7 @@ static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const
     for (i = 0; i <= AMPI_CU_ROUNDS; i++) { /* the first one warms up */
         int refused = 0;
         amp_status s;
+        if (tuning->cold && i) AMPI_TRY(ampi_cu_zero(c->ctx, tuning->cold, tuning->cold_bytes));
         AMPI_TRY(ampi_cu_did(c, "cudaEventRecord", cudaEventRecord(begin, c->stream)));
         s = ampi_cu_run_lt(c, &tuning->p, plan, &refused);
         if (s == AMP_OK && !refused) s = ampi_cu_column_sums(c, &tuning->p, plan);
@@ -5171,8 +5235,8 @@ static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan
     ampi_cu_tune_end(c, &t);
     if (s != AMP_OK || !t.tried) return s;
     *plan = t.best;
-    amp_log_event(c->ctx, AMP_LOG_INFO, "%.4f ms, the first of %u candidates %.4f ms", (double)t.least,
-        (unsigned)t.tried, (double)t.first);
+    amp_log_event(c->ctx, AMP_LOG_INFO, "%.4f ms, the first of %u candidates %.4f ms%s", (double)t.least,
+        (unsigned)t.tried, (double)t.first, t.cold ? "" : ", operands in the cache");
     return AMP_OK;
 }
 

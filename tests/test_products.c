@@ -229,8 +229,10 @@ static void grid_operands(t_run *t, grid_case *c) {
         if (t_below(t, 3) == 0) c->aux.type = AMP_F32;
         fill_matrix(t, &c->aux, c->batch, 0);
         g->aux = amp_arr(t_put(t, c->aux.host, bytes_of(&c->aux, c->batch)), c->aux.type);
-    } else if (!g->backward && t_below(t, 3) == 0)
+    } else if (!g->backward && t_below(t, 3) == 0) {
+        if (is_f8(c->d.type) && t_below(t, 3)) c->aux.type = t_below(t, 2) ? AMP_BF16 : AMP_F16;
         g->aux = amp_arr(t_alloc(t, bytes_of(&c->aux, c->batch)), c->aux.type);
+    }
     if (c->batch == 1 && c->d.ld == g->n && t_below(t, 3) == 0)
         g->dbias = amp_arr(t_alloc(t, 4 * g->n), t_below(t, 2) ? AMP_F32 : c->d.type);
 }

@@ -8,7 +8,7 @@
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
-#define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
+#define AMPI_CU_LOOKS    1000     /* at a copy of the record that the device is writing */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
