@@ -3535,6 +3535,9 @@ extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
 extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
 extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 #endif
+#if defined(__linux__)
+extern int madvise(void *, size_t, int) AMPI_NO_THROW;
+#endif
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
 extern int(vsnprintf)(char *, size_t, const char *, va_list);
@@ -3610,6 +3613,20 @@ static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it com
     void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
     ampi_release(before);
     return p;
+}
+/* For memory of many megabytes, not yet touched: pages of 2 MB where the system gives them to who asks. The first touch
+   of each page costs about as much as reading its bytes from a file. */
+static void ampi_host_large_pages(const amp_allocator *a, void *p, size_t bytes) {
+#if defined(__linux__)
+    const uintptr_t page = 65536, from = ((uintptr_t)p + page - 1) / page * page,
+                    to = ((uintptr_t)p + bytes) / page * page;
+    if (!p || a->alloc_fn || bytes < (size_t)8 << 20) return;
+    (void)madvise((char *)p + (from - (uintptr_t)p), (size_t)(to - from), 14); /* MADV_HUGEPAGE; refused: as before */
+#else
+    (void)a;
+    (void)p;
+    (void)bytes;
+#endif
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = ampi_host_take(a, bytes);
@@ -9814,7 +9831,8 @@ static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_new(ctx, buffer_bytes);
+    f->buffer = (uint8_t *)ampi_host_take(&ctx->host, buffer_bytes); /* written before it is read: not zeroed */
+    ampi_host_large_pages(&ctx->host, f->buffer, buffer_bytes);
     AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
@@ -11058,6 +11076,7 @@ static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
     raw = (char *)ampi_host_take(&c->mem, bytes + 512);
+    ampi_host_large_pages(&c->mem, raw, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
