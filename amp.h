@@ -43,7 +43,7 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
-       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
@@ -72,7 +72,7 @@
                an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
                for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
                times slower.
-               Reductions follow "The rule of sums" (>>backend), so thread count, SIMD path and device do not change a
+               Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
@@ -80,14 +80,14 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes any address).
-               Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
-               without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
-               as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy); plan
-               files of CUDA take host memory. No other function allocates (tests/test_modes.c counts each). To take
-               memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory
-               of a CUDA context desc.host.
-               amp_ledger lists all context memory by label, except the context's own fixed workspace.
+               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes an amp_array at
+               any address). Functions of class setup allocate, through the context's allocator; amp_param_read and
+               _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run,
+               amp_state_load as much as the file has; verbs in the first autocast scope may enlarge its arena
+               (>>policy); plan files of CUDA take host memory. No other function allocates (tests/test_modes.c counts
+               each). To take memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and
+               for host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
+               context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
@@ -762,8 +762,8 @@ typedef struct amp_step_record {
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last
-   step enqueued. Class: host. */
+/* The record of the last inspection of the set that has finished; while a GPU is stopped amid writing it, that of the
+   last call. Never waits: after amp_sync it is that of the last step enqueued. Class: host. */
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
@@ -937,8 +937,8 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
-/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are,
-   *d_dtype is set. The CPU has nothing to choose. Class: setup. */
+/* CUDA: times cuBLASLt's candidates for this product, in a cold L2 (twice its size is taken meanwhile, if it is there),
+   and keeps the fastest for its shape; outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
@@ -981,7 +981,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
    ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst
-   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend),
+   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>sums),
    bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
@@ -1045,7 +1045,7 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>sums). A label >=
    classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
    a row is multiplied by w[c]; the mean divides the sum by that of w[label] over the rows that count (by 1 if that is
    0); with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
@@ -2794,11 +2794,8 @@ AMP_INLINE uint32_t amp_weight_store(
    Class: host. */
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 
-/* ---- the table ----
-   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
-   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
-   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
+/* ==== >>sums =====================================================================================================
+   How numbers are added up, on every device.   tests: step.norm_error, step.norm_ranges (tests/test_step.c)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -2811,7 +2808,12 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
    or u * 2^96 in place of u, and its sum taken by 2^192 or 2^-192 in double: the sum is finite if every u is.
    Error: a term goes through at most 16 roundings of 2^-24 (its square, 7 additions, 8 halvings), those of a column
    through 31, and for 2^31 terms through 141 of 2^-53: together below 2^-19 of the sum of magnitudes, where that of
-   each part is below 2^127 or they are squares. (tests: step.norm_error, step.norm_ranges) */
+   each part is below 2^127 or they are squares. */
+/* ---- the table ----
+   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
+   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum) */
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
@@ -3512,6 +3514,9 @@ extern "C++" {
 #if !defined(__SSE2__) && !defined(__aarch64__)
 #  include <fenv.h>
 #endif
+#if defined(AMP_CUDA_NVTX)
+#  include <nvtx3/nvToolsExt.h>
+#endif
 
 #ifdef __cplusplus
 } /* extern "C++" */
@@ -3805,6 +3810,19 @@ static void ampi_give(amp_ctx *ctx) {
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
     return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
+/* A verb is a range in a profiler's picture, on the line of the thread that calls it. */
+#ifdef AMP_CUDA_NVTX
+static void ampi_range_begin(const char *verb) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(verb, ":"), verb);
+    (void)nvtxRangePushA(name);
+}
+#  define AMPI_RANGE_BEGIN(verb) ampi_range_begin(verb)
+#  define AMPI_RANGE_END()       (void)nvtxRangePop()
+#else
+#  define AMPI_RANGE_BEGIN(verb) (void)0
+#  define AMPI_RANGE_END()       (void)0
+#endif
 /* Until the verb ends, this thread is not cancelled. */
 static void ampi_verb_hold(amp_ctx *ctx) {
     if (ctx->caller.holds) return;
@@ -3818,11 +3836,13 @@ AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     ctx->caller = ampi_caller_enter();
     if (!ctx->b->holds) ampi_verb_hold(ctx);
     ctx->verb = verb;
+    AMPI_RANGE_BEGIN(verb);
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
+    AMPI_RANGE_END();
     ctx->verb = NULL;
     ampi_give(ctx);
     ampi_caller_leave(caller, status);
@@ -6835,7 +6855,13 @@ typedef struct ampi_region {
     ampi_mark opened;
 } ampi_region;
 
+typedef struct ampi_reach { /* addresses from .. to; both 0: none */
+    uintptr_t from, to;
+} ampi_reach;
+/* Each verb asks whether it writes to a source: first of all of them, then of so many entries at a time. */
+#define AMPI_CACHED_GROUP 32u
 typedef struct ampi_cached {
+    ampi_reach group; /* in the first entry of a group: of all its sources */
     const void *source;
     const amp_params *set; /* whose parameter it is, or NULL */
     size_t count;
@@ -6856,6 +6882,7 @@ struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
     size_t depth;
     ampi_cached *cached;
+    ampi_reach sources; /* of all that is cached */
     size_t n_cached, cap_cached;
     char *arena; /* cached copies from below, copies for one call or region from above */
     size_t bytes, low, high;
@@ -6929,11 +6956,23 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
+static void ampi_reach_add(ampi_reach *r, const ampi_cached *k) {
+    const uintptr_t from = (uintptr_t)k->source, to = from + k->count * sizeof(float);
+    if (!r->to || from < r->from) r->from = from;
+    if (to > r->to) r->to = to;
+}
+static int ampi_reaches(const ampi_reach *r, const void *data, size_t bytes) {
+    return ampi_overlap((const void *)r->from, r->to - r->from, data, bytes);
+}
 static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes) {
-    size_t i;
-    for (i = 0; i < s->n_cached; i++) {
-        ampi_cached *k = &s->cached[i];
-        if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
+    size_t group, end, i;
+    if (!ampi_reaches(&s->sources, data, bytes)) return;
+    for (group = 0; group < s->n_cached; group = end) {
+        end = group + AMPI_CACHED_GROUP;
+        if (!ampi_reaches(&s->cached[group].group, data, bytes)) continue;
+        for (i = group; i < end && i < s->n_cached; i++)
+            if (ampi_overlap(s->cached[i].source, s->cached[i].count * sizeof(float), data, bytes))
+                s->cached[i].valid = 0;
     }
 }
 static void ampi_iteration_ended(amp_ctx *ctx) {
@@ -7095,6 +7134,7 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
         s->n_cached = 0;
+        s->sources.from = s->sources.to = 0;
         s->low = s->kept = 0;
     }
     return AMP_OK;
@@ -7230,8 +7270,11 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
         AMPI_REQUIRE(s->n_cached < s->cap_cached, AMP_ERR_NO_MEMORY,
             "all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", AMPI_ULL(s->cap_cached));
         AMPI_TRY(ampi_scope_room(ctx, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
-        k = &s->cached[s->n_cached++];
+        k = &s->cached[s->n_cached];
         *k = like;
+        ampi_reach_add(&s->sources, k);
+        ampi_reach_add(&s->cached[s->n_cached / AMPI_CACHED_GROUP * AMPI_CACHED_GROUP].group, k);
+        s->n_cached++;
     }
     if (k->set != like.set) k->valid = 0; /* the memory was adopted by a different set */
     k->set = like.set;
@@ -11977,7 +12020,13 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
    A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
    widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
    element of D depends on k only. (Another kind of tile, of half-precision operands say, would come with a pack of its
-   own.) */
+   own.) Which loop runs, the first row that fits:
+       n = 1, a D without gaps           that column is the only row of the transposed product: the next row
+       m <= AMPI_FEW, not ordered, and   ampi_gemm_few: B is read where it lies, by dots where it is transposed, else
+       B transposed, or not small        by sums of its rows
+       small: a block reads at most      ampi_small_product: nothing is packed but a transposed B and what is no float
+       AMPI_SMALL numbers of A and B
+       all others (n = 3 of a large A)   tiles of kn->mr x kn->nr; what is missing of the last ones is zeros */
 
 typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     ampi_cpu *c;
@@ -12245,6 +12294,7 @@ static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, siz
         ampi_pack_strips(kn, w->b, b, strip, w->row);
     t.b = from_b;
     t.b_k = b->across ? ldb : strip;
+    if (depth == 1) t.a_k = t.b_k = 0; /* a leading dimension that leads nowhere may be any number */
     t.b_strip = b->across ? strip : strip * depth;
     t.cols = b->rows;
     t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;

@@ -135,6 +135,19 @@ static void ampi_give(amp_ctx *ctx) {
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
     return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
+/* A verb is a range in a profiler's picture, on the line of the thread that calls it. */
+#ifdef AMP_CUDA_NVTX
+static void ampi_range_begin(const char *verb) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(verb, ":"), verb);
+    (void)nvtxRangePushA(name);
+}
+#  define AMPI_RANGE_BEGIN(verb) ampi_range_begin(verb)
+#  define AMPI_RANGE_END()       (void)nvtxRangePop()
+#else
+#  define AMPI_RANGE_BEGIN(verb) (void)0
+#  define AMPI_RANGE_END()       (void)0
+#endif
 /* Until the verb ends, this thread is not cancelled. */
 static void ampi_verb_hold(amp_ctx *ctx) {
     if (ctx->caller.holds) return;
@@ -148,11 +161,13 @@ AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     ctx->caller = ampi_caller_enter();
     if (!ctx->b->holds) ampi_verb_hold(ctx);
     ctx->verb = verb;
+    AMPI_RANGE_BEGIN(verb);
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
+    AMPI_RANGE_END();
     ctx->verb = NULL;
     ampi_give(ctx);
     ampi_caller_leave(caller, status);
