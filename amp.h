@@ -3540,6 +3540,9 @@ extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
 extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
 extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 #endif
+#if defined(__linux__)
+extern int madvise(void *, size_t, int) AMPI_NO_THROW;
+#endif
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
 extern int(vsnprintf)(char *, size_t, const char *, va_list);
@@ -3615,6 +3618,20 @@ static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it com
     void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
     ampi_release(before);
     return p;
+}
+/* For memory of many megabytes, not yet touched: pages of 2 MB where the system gives them to who asks. The first touch
+   of each page costs about as much as reading its bytes from a file. */
+static void ampi_host_large_pages(const amp_allocator *a, void *p, size_t bytes) {
+#if defined(__linux__)
+    const uintptr_t page = 65536, from = ((uintptr_t)p + page - 1) / page * page,
+                    to = ((uintptr_t)p + bytes) / page * page;
+    if (!p || a->alloc_fn || bytes < (size_t)8 << 20) return;
+    (void)madvise((char *)p + (from - (uintptr_t)p), (size_t)(to - from), 14); /* MADV_HUGEPAGE; refused: as before */
+#else
+    (void)a;
+    (void)p;
+    (void)bytes;
+#endif
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = ampi_host_take(a, bytes);
@@ -9857,7 +9874,8 @@ static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_new(ctx, buffer_bytes);
+    f->buffer = (uint8_t *)ampi_host_take(&ctx->host, buffer_bytes); /* written before it is read: not zeroed */
+    ampi_host_large_pages(&ctx->host, f->buffer, buffer_bytes);
     AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
@@ -10623,15 +10641,13 @@ AMPI_OP __m512i ampi_avx512_word64(uint64_t x)        { return _mm512_set1_epi64
 AMPI_OP __m512i ampi_avx512_counters(void)            { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
 AMPI_OP __m128i ampi_avx512_low128(const void *p)     { return _mm_loadu_si128((const __m128i *)p); }
 AMPI_OP __m256i ampi_avx512_low256(const void *p)     { return _mm256_loadu_si256((const __m256i *)p); }
-AMPI_OP __m512i ampi_avx512_load_upper(const void *p) {
-    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(ampi_avx512_low256(p)), 16);
-}
 AMPI_OP __m512i ampi_avx512_load16(const void *p)     { return _mm512_cvtepu16_epi32(ampi_avx512_low256(p)); }
 AMPI_OP __m512i ampi_avx512_load8(const void *p)      { return _mm512_cvtepu8_epi32(ampi_avx512_low128(p)); }
 AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __m512i ampi_avx512_load_upper(const void *p) { return _mm512_slli_epi32(ampi_avx512_load16(p), 16); }
 AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
 AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
     return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);
@@ -11103,6 +11119,7 @@ static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
     raw = (char *)ampi_host_take(&c->mem, bytes + 512);
+    ampi_host_large_pages(&c->mem, raw, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
@@ -13515,8 +13532,8 @@ AMPI_INNER AMPI_WORDS AMPI_F(encode)(AMPI_WORDS x, amp_dtype t, uint32_t cap) { 
     return AMPI_F(finish)(x, a, r, t);
 }
 #  if AMPI_PASS == AMPI_PASS_VECTOR
-/* BF16: x + -0 is x, bit for bit, but that a signalling NaN becomes quiet: one operation. An addition takes subnormals in its
-   stride where a multiplication by 1 does not. By name, since compilers know, too, that it is x. */
+/* BF16: x + -0 is x, bit for bit, but that a signalling NaN becomes quiet: one operation. An addition takes subnormals
+   in its stride where a multiplication by 1 does not. By name, since compilers know, too, that it is x. */
 AMPI_INNER AMPI_WORDS AMPI_F(widened_bf16)(const void *s) {
     const AMPI_FLOATS zero = AMPI_AS_FLOATS(AMPI_WORD(0x80000000u));
     return AMPI_BITS(AMPI_F(plus)(AMPI_AS_FLOATS(AMPI_F(load_upper)(s)), zero));

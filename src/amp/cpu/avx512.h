@@ -39,15 +39,13 @@ AMPI_OP __m512i ampi_avx512_word64(uint64_t x)        { return _mm512_set1_epi64
 AMPI_OP __m512i ampi_avx512_counters(void)            { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
 AMPI_OP __m128i ampi_avx512_low128(const void *p)     { return _mm_loadu_si128((const __m128i *)p); }
 AMPI_OP __m256i ampi_avx512_low256(const void *p)     { return _mm256_loadu_si256((const __m256i *)p); }
-AMPI_OP __m512i ampi_avx512_load_upper(const void *p) {
-    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(ampi_avx512_low256(p)), 16);
-}
 AMPI_OP __m512i ampi_avx512_load16(const void *p)     { return _mm512_cvtepu16_epi32(ampi_avx512_low256(p)); }
 AMPI_OP __m512i ampi_avx512_load8(const void *p)      { return _mm512_cvtepu8_epi32(ampi_avx512_low128(p)); }
 AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __m512i ampi_avx512_load_upper(const void *p) { return _mm512_slli_epi32(ampi_avx512_load16(p), 16); }
 AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
 AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
     return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);

@@ -546,7 +546,8 @@ static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_new(ctx, buffer_bytes);
+    f->buffer = (uint8_t *)ampi_host_take(&ctx->host, buffer_bytes); /* written before it is read: not zeroed */
+    ampi_host_large_pages(&ctx->host, f->buffer, buffer_bytes);
     AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }

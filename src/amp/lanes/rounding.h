@@ -35,8 +35,8 @@ AMPI_INNER AMPI_WORDS AMPI_F(encode)(AMPI_WORDS x, amp_dtype t, uint32_t cap) { 
     return AMPI_F(finish)(x, a, r, t);
 }
 #  if AMPI_PASS == AMPI_PASS_VECTOR
-/* BF16: x + -0 is x, bit for bit, but that a signalling NaN becomes quiet: one operation. An addition takes subnormals in its
-   stride where a multiplication by 1 does not. By name, since compilers know, too, that it is x. */
+/* BF16: x + -0 is x, bit for bit, but that a signalling NaN becomes quiet: one operation. An addition takes subnormals
+   in its stride where a multiplication by 1 does not. By name, since compilers know, too, that it is x. */
 AMPI_INNER AMPI_WORDS AMPI_F(widened_bf16)(const void *s) {
     const AMPI_FLOATS zero = AMPI_AS_FLOATS(AMPI_WORD(0x80000000u));
     return AMPI_BITS(AMPI_F(plus)(AMPI_AS_FLOATS(AMPI_F(load_upper)(s)), zero));
