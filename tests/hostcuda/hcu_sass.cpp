@@ -54,7 +54,7 @@ namespace {
     X(PACK_AB_MERGE_C) X(UNPACK_B) X(SATFINITE) X(SH) X(CLEAR) X(DIV) X(PAND) X(U) X(RED) X(E) X(STRONG) X(GPU) \
     X(SYS) X(CTA) X(SM) X(EF) X(EL) X(LU) X(CONSTANT) X(LTC128B) X(LTC256B) X(LTC64B) X(DEFER_BLOCKING) X(SYNC) \
     X(REL) X(NOINC) X(NODEC) X(LUT) X(NTZ) X(SPIN) X(SC) X(IVALL) X(INVALIDATE) X(MMA) X(RECONVERGENT) X(RELIABLE) \
-    X(MOV) X(SHL) X(IADD) X(COLLECTIVE) X(U16x2) X(RN)
+    X(MOV) X(SHL) X(IADD) X(COLLECTIVE) X(U16x2) X(RN) X(CONV)
 /* clang-format on */
 
 enum Code : unsigned char {
@@ -1822,10 +1822,10 @@ struct Block {
         uint32_t target[kLanes];
         if (i.code == C_BRA || i.code == C_CALL) {
             const Operand &to = i.o.back();
-            if (i.has(MOD_DIV)) {
-                uint32_t m[kLanes] = {kAll}; /* unless it is said */
+            if (i.has(MOD_DIV) || i.has(MOD_CONV)) { /* where lanes are missing; where none is */
+                uint32_t m[kLanes] = {kAll};         /* unless it is said */
                 if (i.o.size() > 1) read(i.o[0], m);
-                taken = group == m[0] ? 0 : taken;
+                if ((group == m[0]) != i.has(MOD_CONV)) taken = 0;
             } else if (i.o.size() > 1) {
                 taken &= read_predicate(i.o[0]);
             }

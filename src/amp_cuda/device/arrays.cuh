@@ -222,8 +222,13 @@ AMPI_K void ampi_k_unscale_piece(const ampi_k_part *p, float inv, amp_faults *f)
         ampi_k_unscale8(x, p->dst, p->dst_type, p->type, p->base + at, 1, 0, p->at + at, inv, 0, f);
     }
 }
-/* out NULL: nobody wants the counts */
-static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
+/* out NULL: nobody wants the counts. Before sm_90 the registers of four blocks are too few, and memory needs less. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#  define AMPI_K_UNSCALERS 3
+#else
+#  define AMPI_K_UNSCALERS 4
+#endif
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(AMPI_K_UNSCALERS))
     ampi_k_unscale(const AMP_GRID_CONSTANT ampi_k_list list, amp_scaler_state *s, ampi_k_finite_sums *out) {
     float inv = amp_inverse_scale(s->scale);
     uint64_t piece;
