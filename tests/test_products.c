@@ -1783,8 +1783,8 @@ static float logit_of_kind(t_run *t, size_t kind, size_t i) {
     return i % 2 ? ref_f32(0xff800000u) : t_pattern(t);
 }
 
-/* Any number of classes, every dtype, in place and not, gradients of a different dtype, rows apart, Inf and NaN among the
-   logits. */
+/* Any number of classes, every dtype, in place and not, gradients of a different dtype, rows apart, Inf and NaN among
+   the logits. */
 static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t c, i, r, rows = 5;
     (void)arg;
@@ -2603,11 +2603,10 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
     {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
     {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
-    {"xent.many_rows", xent_many_rows, T_ALL},
-    {"xent.padding", xent_padding, T_ALL}, {"xent.label_types", xent_label_types, T_ALL},
-    {"xent.weights", xent_weights, T_ALL}, {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL},
-    {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
-    {"vocabulary.pieces", vocabulary_pieces, T_ALL}, {"vocabulary.parts", vocabulary_parts, T_ALL},
-    {"vocabulary.scopes", vocabulary_scopes, T_ALL}, {"vocabulary.fp8", vocabulary_fp8, T_ALL},
-    {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL}, {"vocabulary.errors", vocabulary_errors, T_ALL},
-    {NULL, NULL, 0}};
+    {"xent.many_rows", xent_many_rows, T_ALL}, {"xent.padding", xent_padding, T_ALL},
+    {"xent.label_types", xent_label_types, T_ALL}, {"xent.weights", xent_weights, T_ALL},
+    {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL}, {"xent.softmax", xent_softmax, T_ALL},
+    {"xent.errors", xent_errors, T_ALL}, {"vocabulary.pieces", vocabulary_pieces, T_ALL},
+    {"vocabulary.parts", vocabulary_parts, T_ALL}, {"vocabulary.scopes", vocabulary_scopes, T_ALL},
+    {"vocabulary.fp8", vocabulary_fp8, T_ALL}, {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL},
+    {"vocabulary.errors", vocabulary_errors, T_ALL}, {NULL, NULL, 0}};

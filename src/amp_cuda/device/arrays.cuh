@@ -277,7 +277,7 @@ AMPI_K uint32_t ampi_k_histogram_piece(const ampi_k_part *p, uint32_t *bins, uin
     }
     return amax;
 }
-/* Counted in shared memory, whose 32 bits are enough for what a block sees, and added to the scratch block at the end. */
+/* Counted in shared memory, whose 32 bits are enough for what a block sees, and added up at the end. */
 static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
     ampi_k_histogram(const AMP_GRID_CONSTANT ampi_k_list list, ampi_k_histogram_bins *out) {
     AMP_SHARED(uint32_t, bins, 4 + 256);
