@@ -1151,17 +1151,16 @@ AMPI_K void ampi_k_finite_groups(const ampi_k_part *p, amp_dtype t, uint32_t gro
     }
 }
 #define AMPI_FORMAT_FINITE(T, ...) \
-case AMP_##T: ampi_k_finite_groups(p, AMP_##T, groups, f); break;
+    if (p->type == AMP_##T) ampi_k_finite_groups(p, AMP_##T, groups, f);
 AMPI_K void ampi_k_finite_piece(const ampi_k_part *p, amp_faults *f) {
     uint32_t groups = ampi_k_groups(&p->ends, p->n), i;
-    switch (p->type) {
-        AMPI_FORMATS(AMPI_FORMAT_FINITE)
-    case AMP_F64:
+    if (p->type == AMP_F64) {
         for (i = threadIdx.x; i < p->n; i += AMP_BLOCK)
             amp_count_f64(f, ((const uint64_t *)p->data)[p->base + i], p->at + i);
         return;
-    default: ampi_k_finite_groups(p, AMP_F32, groups, f);
     }
+    AMPI_FORMATS(AMPI_FORMAT_FINITE)
+    if (p->type == AMP_F32) ampi_k_finite_groups(p, AMP_F32, groups, f);
     for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK)
         ampi_k_finite8(p, ampi_k_outside(&p->ends, groups, i), 1, 0, f);
 }
@@ -1193,13 +1192,11 @@ AMPI_K void ampi_k_unscale_groups(const ampi_k_part *p, amp_dtype t, uint32_t gr
     }
 }
 #define AMPI_FORMAT_UNSCALE(T, ...) \
-case AMP_##T: ampi_k_unscale_groups(p, AMP_##T, groups, inv, f); break;
+    if (p->type == AMP_##T) ampi_k_unscale_groups(p, AMP_##T, groups, inv, f);
 AMPI_K void ampi_k_unscale_piece(const ampi_k_part *p, float inv, amp_faults *f) {
     uint32_t groups = ampi_k_groups(&p->ends, p->n), i, x[8];
-    switch (p->type) {
-        AMPI_FORMATS(AMPI_FORMAT_UNSCALE)
-    default: ampi_k_unscale_groups(p, AMP_F32, groups, inv, f);
-    }
+    AMPI_FORMATS(AMPI_FORMAT_UNSCALE)
+    if (p->type == AMP_F32) ampi_k_unscale_groups(p, AMP_F32, groups, inv, f);
     for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK) {
         uint32_t at = ampi_k_outside(&p->ends, groups, i);
         ampi_k_load8(x, p->data, p->type, p->base + at, 1, 0);

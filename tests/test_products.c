@@ -1820,7 +1820,7 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void xent_bits(t_run *t) { t_same_everywhere(t, xent_bits_scenario, NULL); }
 
-/* More rows than one chunk of the rule of sums has, some of them left out; more than a thread or a team takes at once. */
+/* More rows than one chunk of the rule of sums has, some left out; more than a thread or a team takes at once. */
 static void xent_rows_scenario(t_run *t, t_blob *b, const void *arg) {
     const size_t each[3][2] = {{AMP_CHUNK + 3, 3}, {3000, 17}, {700, 5}};
     size_t k, i;
