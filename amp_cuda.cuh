@@ -1154,17 +1154,16 @@ AMPI_K void ampi_k_finite_groups(const ampi_k_part *p, amp_dtype t, uint32_t gro
     }
 }
 #define AMPI_FORMAT_FINITE(T, ...) \
-case AMP_##T: ampi_k_finite_groups(p, AMP_##T, groups, f); break;
+    if (p->type == AMP_##T) ampi_k_finite_groups(p, AMP_##T, groups, f);
 AMPI_K void ampi_k_finite_piece(const ampi_k_part *p, amp_faults *f) {
     uint32_t groups = ampi_k_groups(&p->ends, p->n), i;
-    switch (p->type) {
-        AMPI_FORMATS(AMPI_FORMAT_FINITE)
-    case AMP_F64:
+    if (p->type == AMP_F64) {
         for (i = threadIdx.x; i < p->n; i += AMP_BLOCK)
             amp_count_f64(f, ((const uint64_t *)p->data)[p->base + i], p->at + i);
         return;
-    default: ampi_k_finite_groups(p, AMP_F32, groups, f);
     }
+    AMPI_FORMATS(AMPI_FORMAT_FINITE)
+    if (p->type == AMP_F32) ampi_k_finite_groups(p, AMP_F32, groups, f);
     for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK)
         ampi_k_finite8(p, ampi_k_outside(&p->ends, groups, i), 1, 0, f);
 }
@@ -1196,21 +1195,24 @@ AMPI_K void ampi_k_unscale_groups(const ampi_k_part *p, amp_dtype t, uint32_t gr
     }
 }
 #define AMPI_FORMAT_UNSCALE(T, ...) \
-case AMP_##T: ampi_k_unscale_groups(p, AMP_##T, groups, inv, f); break;
+    if (p->type == AMP_##T) ampi_k_unscale_groups(p, AMP_##T, groups, inv, f);
 AMPI_K void ampi_k_unscale_piece(const ampi_k_part *p, float inv, amp_faults *f) {
     uint32_t groups = ampi_k_groups(&p->ends, p->n), i, x[8];
-    switch (p->type) {
-        AMPI_FORMATS(AMPI_FORMAT_UNSCALE)
-    default: ampi_k_unscale_groups(p, AMP_F32, groups, inv, f);
-    }
+    AMPI_FORMATS(AMPI_FORMAT_UNSCALE)
+    if (p->type == AMP_F32) ampi_k_unscale_groups(p, AMP_F32, groups, inv, f);
     for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK) {
         uint32_t at = ampi_k_outside(&p->ends, groups, i);
         ampi_k_load8(x, p->data, p->type, p->base + at, 1, 0);
         ampi_k_unscale8(x, p->dst, p->dst_type, p->type, p->base + at, 1, 0, p->at + at, inv, 0, f);
     }
 }
-/* out NULL: nobody wants the counts */
-static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
+/* out NULL: nobody wants the counts. Before sm_90 the registers of four blocks are too few, and memory needs less. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#  define AMPI_K_UNSCALERS 3
+#else
+#  define AMPI_K_UNSCALERS 4
+#endif
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(AMPI_K_UNSCALERS))
     ampi_k_unscale(const AMP_GRID_CONSTANT ampi_k_list list, amp_scaler_state *s, ampi_k_finite_sums *out) {
     float inv = amp_inverse_scale(s->scale);
     uint64_t piece;
@@ -1259,7 +1261,7 @@ AMPI_K uint32_t ampi_k_histogram_piece(const ampi_k_part *p, uint32_t *bins, uin
     }
     return amax;
 }
-/* Counted in shared memory, whose 32 bits are enough for what a block sees, and added to the scratch block at the end. */
+/* Counted in shared memory, whose 32 bits are enough for what a block sees, and added up at the end. */
 static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
     ampi_k_histogram(const AMP_GRID_CONSTANT ampi_k_list list, ampi_k_histogram_bins *out) {
     AMP_SHARED(uint32_t, bins, 4 + 256);
@@ -2762,8 +2764,8 @@ AMPI_K void ampi_k_xent_any(const amp_xent_job &d, amp_dtype t, size_t at, int w
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
     }
 }
-/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN: two groups at a time. Gradients need not
-   stay in the second-level cache, where logits wait for their second reading. */
+/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN: two groups at a time. Gradients need
+   not stay in the second-level cache, where logits wait for their second reading. */
 AMPI_K void ampi_k_xent_eight(
     const amp_xent_job &d, amp_dtype t, size_t first, const ampi_k_raw *r, const amp_xent_row *row) {
     uint32_t y[8], w[4], k;
@@ -3108,8 +3110,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
 
-/* Sums over all rows, of what they count and, where there are many, of row_loss, where rows left out hold 0: a block per
-   lane of the rule's last level; whoever needs the sum adds up the lanes. */
+/* Sums over all rows, of what they count and, where there are many, of row_loss, where rows left out hold 0: a block
+   per lane of the rule's last level; whoever needs the sum adds up the lanes. */
 template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, double *lanes, ampi_k_room *room) {
     uint64_t chunks = rows / AMP_CHUNK + (rows % AMP_CHUNK != 0), c;
     double sum = 0.0;

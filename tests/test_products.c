@@ -1785,8 +1785,8 @@ static float logit_of_kind(t_run *t, size_t kind, size_t i) {
     return i % 2 ? ref_f32(0xff800000u) : t_pattern(t);
 }
 
-/* Any number of classes, every dtype, in place and not, gradients of a different dtype, rows apart, Inf and NaN among the
-   logits. */
+/* Any number of classes, every dtype, in place and not, gradients of a different dtype, rows apart, Inf and NaN among
+   the logits. */
 static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t c, i, r, rows = 5;
     (void)arg;
@@ -1822,7 +1822,7 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void xent_bits(t_run *t) { t_same_everywhere(t, xent_bits_scenario, NULL); }
 
-/* More rows than one chunk of the rule of sums has, some of them left out; more than a thread or a team takes at once. */
+/* More rows than one chunk of the rule of sums has, some left out; more than a thread or a team takes at once. */
 static void xent_rows_scenario(t_run *t, t_blob *b, const void *arg) {
     const size_t each[3][2] = {{AMP_CHUNK + 3, 3}, {3000, 17}, {700, 5}};
     size_t k, i;

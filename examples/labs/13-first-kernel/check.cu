@@ -35,7 +35,8 @@ static unsigned check_zeros(size_t n) { /* counted by somebody who forgets that 
 
 static const char *check_why(size_t i, size_t n, float got) {
     float x = check_gradient(i);
-    if (got == check_untouched && i >= 256) return "nobody wrote it: a thread goes on by gridDim.x * blockDim.x, up to n";
+    if (got == check_untouched && i >= 256)
+        return "nobody wrote it: a thread goes on by gridDim.x * blockDim.x, up to n";
     if (got == check_untouched && i + 1 == n) return "nobody wrote it: the last element is n - 1, and it counts";
     if (got == check_untouched) return "nobody wrote it: thread i begins at blockIdx.x * blockDim.x + threadIdx.x";
     if (got == __half2float(__float2half(x))) return "that is the gradient without the factor";
@@ -83,8 +84,8 @@ static void check_call(size_t n) {
         if (__half2float(to[i]) != check_untouched)
             lab_wrong("with n %zu, to[%zu] was written: the last element is n - 1", n, i);
     if (lost != want)
-        lab_wrong("with n %zu, lost was %d, must be %u and is %u: %s", n, CHECK_BEFORE, want, lost,
-            check_why_count(n, lost));
+        lab_wrong(
+            "with n %zu, lost was %d, must be %u and is %u: %s", n, CHECK_BEFORE, want, lost, check_why_count(n, lost));
     cudaFree(d_from);
     cudaFree(d_to);
     cudaFree(d_lost);

@@ -167,17 +167,16 @@ AMPI_K void ampi_k_finite_groups(const ampi_k_part *p, amp_dtype t, uint32_t gro
     }
 }
 #define AMPI_FORMAT_FINITE(T, ...) \
-case AMP_##T: ampi_k_finite_groups(p, AMP_##T, groups, f); break;
+    if (p->type == AMP_##T) ampi_k_finite_groups(p, AMP_##T, groups, f);
 AMPI_K void ampi_k_finite_piece(const ampi_k_part *p, amp_faults *f) {
     uint32_t groups = ampi_k_groups(&p->ends, p->n), i;
-    switch (p->type) {
-        AMPI_FORMATS(AMPI_FORMAT_FINITE)
-    case AMP_F64:
+    if (p->type == AMP_F64) {
         for (i = threadIdx.x; i < p->n; i += AMP_BLOCK)
             amp_count_f64(f, ((const uint64_t *)p->data)[p->base + i], p->at + i);
         return;
-    default: ampi_k_finite_groups(p, AMP_F32, groups, f);
     }
+    AMPI_FORMATS(AMPI_FORMAT_FINITE)
+    if (p->type == AMP_F32) ampi_k_finite_groups(p, AMP_F32, groups, f);
     for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK)
         ampi_k_finite8(p, ampi_k_outside(&p->ends, groups, i), 1, 0, f);
 }
@@ -209,21 +208,24 @@ AMPI_K void ampi_k_unscale_groups(const ampi_k_part *p, amp_dtype t, uint32_t gr
     }
 }
 #define AMPI_FORMAT_UNSCALE(T, ...) \
-case AMP_##T: ampi_k_unscale_groups(p, AMP_##T, groups, inv, f); break;
+    if (p->type == AMP_##T) ampi_k_unscale_groups(p, AMP_##T, groups, inv, f);
 AMPI_K void ampi_k_unscale_piece(const ampi_k_part *p, float inv, amp_faults *f) {
     uint32_t groups = ampi_k_groups(&p->ends, p->n), i, x[8];
-    switch (p->type) {
-        AMPI_FORMATS(AMPI_FORMAT_UNSCALE)
-    default: ampi_k_unscale_groups(p, AMP_F32, groups, inv, f);
-    }
+    AMPI_FORMATS(AMPI_FORMAT_UNSCALE)
+    if (p->type == AMP_F32) ampi_k_unscale_groups(p, AMP_F32, groups, inv, f);
     for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK) {
         uint32_t at = ampi_k_outside(&p->ends, groups, i);
         ampi_k_load8(x, p->data, p->type, p->base + at, 1, 0);
         ampi_k_unscale8(x, p->dst, p->dst_type, p->type, p->base + at, 1, 0, p->at + at, inv, 0, f);
     }
 }
-/* out NULL: nobody wants the counts */
-static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
+/* out NULL: nobody wants the counts. Before sm_90 the registers of four blocks are too few, and memory needs less. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#  define AMPI_K_UNSCALERS 3
+#else
+#  define AMPI_K_UNSCALERS 4
+#endif
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(AMPI_K_UNSCALERS))
     ampi_k_unscale(const AMP_GRID_CONSTANT ampi_k_list list, amp_scaler_state *s, ampi_k_finite_sums *out) {
     float inv = amp_inverse_scale(s->scale);
     uint64_t piece;
@@ -272,7 +274,7 @@ AMPI_K uint32_t ampi_k_histogram_piece(const ampi_k_part *p, uint32_t *bins, uin
     }
     return amax;
 }
-/* Counted in shared memory, whose 32 bits are enough for what a block sees, and added to the scratch block at the end. */
+/* Counted in shared memory, whose 32 bits are enough for what a block sees, and added up at the end. */
 static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
     ampi_k_histogram(const AMP_GRID_CONSTANT ampi_k_list list, ampi_k_histogram_bins *out) {
     AMP_SHARED(uint32_t, bins, 4 + 256);
