@@ -1,5 +1,5 @@
-/* check.cu - the checker of lab 13. It does the loop on the CPU and compares every element, the guard elements around the
- * arrays and the count; what differs is compared with known mistakes. */
+/* check.cu - the checker of lab 13. It does the loop on the CPU and compares every element, the guard elements behind
+ * the array and the count; what differs is compared with known mistakes. */
 #include "lab.h"
 
 enum { CHECK_MOST = 1000, CHECK_GUARD = 8, CHECK_BEFORE = 5 };
