@@ -2631,11 +2631,12 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
 }
 
 /* ---- moments in 8 bits (AMP_MOMENT_8BIT) ----
-   A block of AMP_MOMENT_BLOCK elements has a scale, its largest magnitude as a normal number, or 0. A code says which
-   share of it an element is: of the first moment (k / 127)^2 with a sign (0x80), of the second (k / 255)^4. Rounded
-   stochastically between the neighbours, with 16 bits of amp_random(seed + 1, ...) each: m takes the lower half, v the
-   upper one. A v that is not 0 never becomes 0, so that no update is divided by eps alone: it is at least
-   2^-32 of its block's largest. Inf and NaN become the largest magnitude. Why these powers: docs/memory.md.
+   A block of AMP_MOMENT_BLOCK elements has a scale, its largest magnitude as a normal number, or 0. A code k says which
+   share of it an element is: of the second moment (k / 255)^4; of the first, with a sign (0x80), s (s + 1/2) / (3/2),
+   s = (k / 127)^2. Rounded stochastically between the neighbours, with 16 bits of amp_random(seed + 1, ...) each: m
+   takes the lower half, v the upper one. A v that is not 0 never becomes 0, so it is at least 2^-32 of its block's
+   largest, and its root no less than the smallest m: an update is not divided by eps alone. Inf and NaN become the
+   largest magnitude. Why these codes: docs/memory.md.
    The scales follow the codes, which begin and end at multiples of 256 bytes.   tests: tests/test_moments.c */
 #define AMP_MOMENT_BLOCK       256u
 #define AMPI_MOMENT_TOP(which) ((which) ? 255u : 127u)
@@ -4797,6 +4798,11 @@ static amp_array ampi_entry_grad(const amp_param_entry *e) {
 static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
     return ampi_entry_array(e->moment[k], e->moment_dtype, e->count);
 }
+/* The same, for counting zeros: those of codes are E4M3's. */
+static amp_array ampi_entry_zeros(const amp_param_entry *e, size_t k) {
+    const amp_dtype t = e->moment_dtype == AMP_MOMENT_8BIT ? AMP_F8E4M3 : e->moment_dtype;
+    return ampi_entry_array(e->moment[k], t, e->count);
+}
 static amp_array ampi_entry_scale(const amp_param_entry *e, uint32_t k) { /* of 8-bit moments */
     if (!e->moment[k] || e->moment_dtype != AMP_MOMENT_8BIT) return amp_arr(NULL, AMP_AUTO);
     return amp_arrn(ampi_moment_scales(e, k), AMP_F32, (size_t)ampi_moment_blocks(e->count));
@@ -5229,8 +5235,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
     AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
     for (i = 0; i < p->n; i++) {
         amp_param_entry *e = &p->entries[i];
-        amp_dtype t = e->moment_dtype == AMP_MOMENT_8BIT ? AMP_F8E4M3 : e->moment_dtype; /* their zeros are alike */
-        amp_array a = amp_arrn(e->moment[0], t, (size_t)e->count);
+        amp_array a = ampi_entry_zeros(e, 0);
         amp_histogram h = AMP_ZERO;
         if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;
@@ -6243,6 +6248,21 @@ static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) 
             amp_dtype_name(t));
     return 1;
 }
+/* Of 8-bit first moments, those that are 0 where gradients are not. */
+#define AMPI_MANY_FALLEN 0.5
+static amp_status ampi_advise_moments(amp_ctx *ctx, const amp_param_entry *e, amp_report_row *row) {
+    const amp_array codes = ampi_entry_zeros(e, 0);
+    amp_histogram h = AMP_ZERO;
+    double fallen;
+    if (row->advice[0] || !codes.data || e->moment_dtype != AMP_MOMENT_8BIT) return AMP_OK;
+    AMPI_TRY((ctx->b->histogram)(ctx, &codes, 1, &h));
+    fallen = ampi_share(h.zero, h.total) - ampi_share(row->values.zero, row->values.total);
+    if (h.zero < h.total && fallen >= AMPI_MANY_FALLEN)
+        AMPI_ADVISE(row,
+            "%.0f %% of 8-bit first moments fell to 0 beside the largest of their blocks: try bf16 moments",
+            100.0 * fallen);
+    return AMP_OK;
+}
 
 static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i, amp_report_row *row) {
     const amp_param_entry *e = &p->entries[i];
@@ -6257,7 +6277,7 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     ampi_report_values(row);
     if (ampi_advise_not_finite(row) || ampi_advise_lost(row, p, e->layout, e->model_dtype)) return AMP_OK;
     (void)ampi_advise_small(row, grad.dtype, 1);
-    return AMP_OK;
+    return ampi_advise_moments(ctx, e, row);
 }
 static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
     row->name = name ? name : "array";
@@ -14112,35 +14132,45 @@ AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint3
 
 /* ---- moments in 8 bits: see >>backend, amp_moment_load.   tests: tests/test_moments.c ---- */
 #if AMPI_PASS == AMPI_PASS_UPDATE || AMPI_PASS == AMPI_PASS_VECTOR
-/* which is 0 or 1, a constant wherever these are inlined: m and a sign, or v. */
+/* which is 0 or 1, a constant wherever these are inlined: m and a sign, or v. Of s = k^2, m has s (s + a) and v s^2. */
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_power)(AMPI_FLOATS s, float a, uint32_t which) {
+    return AMPI_MUL(s, which ? s : AMPI_ADD(s, AMPI_SET(a)));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(moment_value)(AMPI_WORDS code, AMPI_FLOATS scale, uint32_t which) {
     AMPI_WORDS k = AMPI_AND(code, AMPI_WORD(AMPI_MOMENT_TOP(which)));
     AMPI_FLOATS x = AMPI_SUB(AMPI_AS_FLOATS(AMPI_OR(k, AMPI_WORD(0x4b000000u))), AMPI_SET(8388608.0f)); /* k */
     x = AMPI_MUL(x, AMPI_SET(which ? 0.00392156886f : 0.00787401572f));
-    x = AMPI_MUL(x, x);
-    if (which) x = AMPI_MUL(x, x);
+    x = AMPI_F(moment_power)(AMPI_MUL(x, x), 0.5f, which);
+    if (!which) x = AMPI_MUL(x, AMPI_SET(0.666666687f)); /* 1 for k = 127 */
     x = AMPI_MUL(x, scale);
     if (which) return x;
     return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(x), AMPI_SHL(AMPI_AND(code, AMPI_WORD(0x80u)), 24)));
 }
-/* k is the root of a share of the scale, rounded down, one more if the share lies above the point between their powers
-   that the random number u in (0, 1) says. Where the root is rounded across a whole number, u has the last word, too.
-   q: what a root needs, at least 2^-64; of Inf and NaN 1. */
+/* The larger of x and 2^-64: what a root needs. */
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_least)(AMPI_FLOATS x) {
+    return AMPI_AS_FLOATS(AMPI_MAX(AMPI_BITS(x), AMPI_WORD(0x1f800000u)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_root)(AMPI_FLOATS q, uint32_t which) { /* k / top */
+    AMPI_FLOATS s;
+    if (which) return AMPI_ROOT(AMPI_ROOT(q));
+    s = AMPI_ROOT(AMPI_ADD(AMPI_MUL(q, AMPI_SET(1.5f)), AMPI_SET(0.0625f)));
+    return AMPI_ROOT(AMPI_F(moment_least)(AMPI_SUB(s, AMPI_SET(0.25f))));
+}
+/* k is rounded down, and one more if the share lies above the point between the two neighbours that the random number u
+   in (0, 1) says. Where a root is rounded across a whole number, u has the last word, too. Of Inf and NaN the share
+   is 1. */
 AMPI_INNER AMPI_WORDS AMPI_F(moment_code)(AMPI_FLOATS x, AMPI_FLOATS inverse, AMPI_WORDS random, uint32_t which) {
-    const float top = (float)AMPI_MOMENT_TOP(which), steps = which ? 4228250624.0f : 16129.0f;
+    const float top = (float)AMPI_MOMENT_TOP(which), steps = which ? 4228250624.0f : 390216960.0f, a = 8064.5f;
     AMPI_WORDS size = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu)), code, more;
-    AMPI_WORDS share = AMPI_BITS(AMPI_MUL(AMPI_AS_FLOATS(size), inverse));
-    AMPI_FLOATS q = AMPI_AS_FLOATS(AMPI_MIN(AMPI_MAX(share, AMPI_WORD(0x1f800000u)), AMPI_WORD(0x3f800000u)));
-    AMPI_FLOATS root = AMPI_ROOT(q), k, low, high, u;
-    if (which) root = AMPI_ROOT(root);
-    k = AMPI_ADD(AMPI_SUB(AMPI_MUL(root, AMPI_SET(top)), AMPI_SET(0.5f)), AMPI_SET(12582912.0f));
+    AMPI_WORDS share = AMPI_BITS(AMPI_F(moment_least)(AMPI_MUL(AMPI_AS_FLOATS(size), inverse)));
+    AMPI_FLOATS q = AMPI_AS_FLOATS(AMPI_MIN(share, AMPI_WORD(0x3f800000u))), k, low, high, u;
+    k = AMPI_SUB(AMPI_MUL(AMPI_F(moment_root)(q, which), AMPI_SET(top)), AMPI_SET(0.5f));
+    k = AMPI_ADD(k, AMPI_SET(12582912.0f));
     code = AMPI_SUB_WORDS(AMPI_BITS(k), AMPI_WORD(0x4b400000u));
     low = AMPI_SUB(k, AMPI_SET(12582912.0f));
     high = AMPI_ADD(low, AMPI_SET(1.0f));
-    low = AMPI_MUL(low, low);
-    high = AMPI_MUL(high, high);
-    if (which) low = AMPI_MUL(low, low);
-    if (which) high = AMPI_MUL(high, high);
+    low = AMPI_F(moment_power)(AMPI_MUL(low, low), a, which);
+    high = AMPI_F(moment_power)(AMPI_MUL(high, high), a, which);
     if (which) random = AMPI_SHR(random, 9); /* 16 bits, in the middle of their interval */
     if (!which) random = AMPI_SHL(random, 7);
     random = AMPI_OR(AMPI_AND(random, AMPI_WORD(0x7fff80u)), AMPI_WORD(0x3f800040u));

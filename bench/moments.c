@@ -48,6 +48,17 @@ static void fill_cube(code *c, int n) { fill_power(c, n, 3); }
 static void fill_fourth(code *c, int n) { fill_power(c, n, 4); }
 static void fill_sixth(code *c, int n) { fill_power(c, n, 6); }
 static void fill_eighth(code *c, int n) { fill_power(c, n, 8); }
+/* x = s (s + a) / (1 + a), s a square: between the square and the fourth power */
+static void fill_between(code *c, int n, double a) {
+    int i;
+    for (i = 0; i < n; i++) {
+        double s = pow((double)i / (n - 1), 2);
+        c->value[i] = (float)(s * (s + a) / (1 + a));
+    }
+}
+static void fill_eighths(code *c, int n) { fill_between(c, n, 0.125); }
+static void fill_quarter(code *c, int n) { fill_between(c, n, 0.25); }
+static void fill_half(code *c, int n) { fill_between(c, n, 0.5); }
 /* z = 2 x / (1 + x) in equal steps */
 static void fill_softsign(code *c, int n) {
     int i;
@@ -111,6 +122,10 @@ static const struct {
     {"m linear", fill_linear, NULL, BLOCK, 0, 0},
     {"m square (root in equal steps)", fill_square, NULL, BLOCK, 0, 0},
     {"m cube", fill_cube, NULL, BLOCK, 0, 0},
+    {"m fourth", fill_fourth, NULL, BLOCK, 0, 0},
+    {"m between, 1/8", fill_eighths, NULL, BLOCK, 0, 0},
+    {"m between, 1/4", fill_quarter, NULL, BLOCK, 0, 0},
+    {"m between, 1/2", fill_half, NULL, BLOCK, 0, 0},
     {"m softsign", fill_softsign, NULL, BLOCK, 0, 0},
     {"m E4M3", fill_e4m3, NULL, BLOCK, 0, 0},
     {"m E5M2", fill_e5m2, NULL, BLOCK, 0, 0},
@@ -140,12 +155,19 @@ static const struct {
     {"v fourth, nearest", NULL, fill_fourth, BLOCK, 1, 0},
     {"v segments of 8, nearest", NULL, fill_segments3, BLOCK, 1, 0},
     {"m square, nearest", fill_square, NULL, BLOCK, 1, 0},
+    {"m cube, nearest", fill_cube, NULL, BLOCK, 1, 0},
+    {"m fourth, nearest", fill_fourth, NULL, BLOCK, 1, 0},
     {"softsign, square, nearest, 32", fill_softsign, fill_square, 32, 1, 0},
     {"softsign, square, nearest", fill_softsign, fill_square, BLOCK, 1, 0},
     {"softsign, square", fill_softsign, fill_square, BLOCK, 0, 0},
     {"E4M3, E4M3", fill_e4m3, fill_e4m3, BLOCK, 0, 0},
     {"dynamic, dynamic, nearest", fill_dynamic, fill_dynamic, BLOCK, 1, 0},
     {"square, fourth, never to 0", fill_square, fill_fourth, BLOCK, 0, 1},
+    {"cube, fourth, never to 0", fill_cube, fill_fourth, BLOCK, 0, 1},
+    {"fourth, fourth, never to 0", fill_fourth, fill_fourth, BLOCK, 0, 1},
+    {"between 1/8, fourth, never to 0", fill_eighths, fill_fourth, BLOCK, 0, 1},
+    {"between 1/4, fourth, never to 0", fill_quarter, fill_fourth, BLOCK, 0, 1},
+    {"between 1/2, fourth, never to 0", fill_half, fill_fourth, BLOCK, 0, 1},
     {"square, sixth, never to 0", fill_square, fill_sixth, BLOCK, 0, 1},
     {"square, eighth, never to 0", fill_square, fill_eighth, BLOCK, 0, 1},
     {"cube, eighth, never to 0", fill_cube, fill_eighth, BLOCK, 0, 1},

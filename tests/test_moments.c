@@ -13,7 +13,8 @@ static uint32_t code_of(float x, float scale, uint32_t r, int which) {
 static void values(t_run *t) {
     uint32_t k;
     for (k = 0; k < 256; k++) {
-        const double m = pow((k & 127) / 127.0, 2) * 3.5 * (k & 128 ? -1 : 1), v = pow(k / 255.0, 4) * 3.5;
+        const double r = pow((k & 127) / 127.0, 2), v = pow(k / 255.0, 4) * 3.5;
+        const double m = r * (r + 0.5) / 1.5 * 3.5 * (k & 128 ? -1 : 1);
         t_note(t, "code %u", (unsigned)k);
         CHECK_NEAR((double)value_of(k, 3.5f, 0), m, 1e-6 * fabs(m));
         CHECK_NEAR((double)value_of(k, 3.5f, 1), v, 1e-6 * v);
@@ -32,7 +33,8 @@ static void rounding_is_fair(t_run *t) {
     int which, i;
     for (which = 0; which < 2; which++)
         for (i = 0; i < 40; i++) {
-            const float scale = 3.5f, x = (which || i % 2 ? 1.0f : -1.0f) * (float)pow(t_unit(t), 4) * scale;
+            const float scale = 3.5f,
+                        x = (which || i % 2 ? 1.0f : -1.0f) * (float)(0.001 + 0.999 * pow(t_unit(t), 4)) * scale;
             double mean = 0, low = 1e30, high = 0;
             uint32_t r, least = 255, most = 0;
             for (r = 0; r < 65536; r++) {
@@ -211,8 +213,9 @@ static void follows_f32(t_run *t) {
         CHECK_OK(amp_step(p, NULL, &d));
         CHECK_OK(amp_step(q, NULL, &d));
         CHECK_OK(amp_param_read(p, N - 1, after));
-        for (k = 0; k < counts[N - 1]; k++) /* m / sqrt(v) <= (1 - b1) / sqrt(1 - b2) = 3.2, and the noise */
-            if (!CHECK(fabs((double)after[k] - (double)before[k]) < 4 * 0.01)) return;
+        for (k = 0; k < counts[N - 1];
+            k++) /* m / sqrt(v) <= (1 - b1) / sqrt(1 - b2) = 3.2; codes of v are up to 16 apart */
+            if (!CHECK(fabs((double)after[k] - (double)before[k]) < 4 * 3.2 * 0.01)) return;
     }
     for (i = 0; i < N; i++)
         for (which = 0; which < 2; which++) {
@@ -224,7 +227,7 @@ static void follows_f32(t_run *t) {
                 if (which && !CHECK((x[k] > 0) == (y[k] > 0))) return;
             }
             t_note(t, "parameter %d, moment %d", (int)i, (int)which);
-            CHECK(sqrt(error) <= 0.03 * sqrt(of));
+            CHECK(sqrt(error) <= 0.08 * sqrt(of)); /* a code near the top is 0.026 from the next */
         }
     amp_params_destroy(p);
     amp_params_destroy(q);
@@ -336,8 +339,32 @@ static void bytes_and_refusals(t_run *t) {
     CHECK_STATUS(amp_params_create(&p, t->ctx, &d), AMP_ERR_INVALID_ARG, "moment f16 AMP_MOMENT_8BIT");
 }
 
+/* Where half of the first moments are 0 and their gradients are not, the report says so. */
+static void fallen_are_told(t_run *t) {
+    const scene s = {AMP_ADAMW, AMP_F32, AMP_MASTER_F32, 0, 0, 0};
+    int apart;
+    for (apart = 0; apart < 2; apart++) {
+        amp_params *p = scene_set(t, &s, AMP_MOMENT_8BIT);
+        amp_report_row rows[1 + N];
+        amp_step_desc d = scene_step(&s);
+        size_t i, k;
+        for (i = 0; i < N; i++) {
+            float *g = (float *)t_host(t, 4 * counts[i]);
+            for (k = 0; k < counts[i]; k++)
+                g[k] = apart && k % 256 == 3 ? 1e4f : 1e-5f;
+            t_set(t, amp_param_grad(p, i).data, g, 4 * counts[i]);
+        }
+        CHECK_OK(amp_step(p, NULL, &d));
+        CHECK_OK(amp_report(p, NULL, rows, 1 + N, NULL, NULL, 0));
+        CHECK_EQ(strstr(rows[N].advice, "8-bit first moments fell to 0") != NULL, apart);
+        CHECK_EQ(strstr(rows[1].advice, "fell to 0") != NULL, 0); /* of one element: its block's largest */
+        amp_params_destroy(p);
+    }
+}
+
 const t_test t_suite_moments[] = {{"moments.values", values, T_HOST},
     {"moments.rounding_is_fair", rounding_is_fair, T_HOST}, {"moments.ends", ends, T_HOST},
     {"moments.same", same, T_ALL}, {"moments.follows_f32", follows_f32, T_ALL},
     {"moments.small_changes_arrive", small_changes_arrive, T_CPU}, {"moments.skip_and_resume", skip_and_resume, T_ALL},
-    {"moments.bytes_and_refusals", bytes_and_refusals, T_ALL}, {NULL, NULL, 0}};
+    {"moments.fallen_are_told", fallen_are_told, T_ALL}, {"moments.bytes_and_refusals", bytes_and_refusals, T_ALL},
+    {NULL, NULL, 0}};

@@ -1,9 +1,10 @@
 /* ---- moments in 8 bits (AMP_MOMENT_8BIT) ----
-   A block of AMP_MOMENT_BLOCK elements has a scale, its largest magnitude as a normal number, or 0. A code says which
-   share of it an element is: of the first moment (k / 127)^2 with a sign (0x80), of the second (k / 255)^4. Rounded
-   stochastically between the neighbours, with 16 bits of amp_random(seed + 1, ...) each: m takes the lower half, v the
-   upper one. A v that is not 0 never becomes 0, so that no update is divided by eps alone: it is at least
-   2^-32 of its block's largest. Inf and NaN become the largest magnitude. Why these powers: docs/memory.md.
+   A block of AMP_MOMENT_BLOCK elements has a scale, its largest magnitude as a normal number, or 0. A code k says which
+   share of it an element is: of the second moment (k / 255)^4; of the first, with a sign (0x80), s (s + 1/2) / (3/2),
+   s = (k / 127)^2. Rounded stochastically between the neighbours, with 16 bits of amp_random(seed + 1, ...) each: m
+   takes the lower half, v the upper one. A v that is not 0 never becomes 0, so it is at least 2^-32 of its block's
+   largest, and its root no less than the smallest m: an update is not divided by eps alone. Inf and NaN become the
+   largest magnitude. Why these codes: docs/memory.md.
    The scales follow the codes, which begin and end at multiples of 256 bytes.   tests: tests/test_moments.c */
 #define AMP_MOMENT_BLOCK       256u
 #define AMPI_MOMENT_TOP(which) ((which) ? 255u : 127u)

@@ -410,6 +410,11 @@ static amp_array ampi_entry_grad(const amp_param_entry *e) {
 static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
     return ampi_entry_array(e->moment[k], e->moment_dtype, e->count);
 }
+/* The same, for counting zeros: those of codes are E4M3's. */
+static amp_array ampi_entry_zeros(const amp_param_entry *e, size_t k) {
+    const amp_dtype t = e->moment_dtype == AMP_MOMENT_8BIT ? AMP_F8E4M3 : e->moment_dtype;
+    return ampi_entry_array(e->moment[k], t, e->count);
+}
 static amp_array ampi_entry_scale(const amp_param_entry *e, uint32_t k) { /* of 8-bit moments */
     if (!e->moment[k] || e->moment_dtype != AMP_MOMENT_8BIT) return amp_arr(NULL, AMP_AUTO);
     return amp_arrn(ampi_moment_scales(e, k), AMP_F32, (size_t)ampi_moment_blocks(e->count));
@@ -842,8 +847,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
     AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
     for (i = 0; i < p->n; i++) {
         amp_param_entry *e = &p->entries[i];
-        amp_dtype t = e->moment_dtype == AMP_MOMENT_8BIT ? AMP_F8E4M3 : e->moment_dtype; /* their zeros are alike */
-        amp_array a = amp_arrn(e->moment[0], t, (size_t)e->count);
+        amp_array a = ampi_entry_zeros(e, 0);
         amp_histogram h = AMP_ZERO;
         if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;

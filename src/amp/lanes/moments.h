@@ -1,34 +1,44 @@
 /* ---- moments in 8 bits: see >>backend, amp_moment_load.   tests: tests/test_moments.c ---- */
 #if AMPI_PASS == AMPI_PASS_UPDATE || AMPI_PASS == AMPI_PASS_VECTOR
-/* which is 0 or 1, a constant wherever these are inlined: m and a sign, or v. */
+/* which is 0 or 1, a constant wherever these are inlined: m and a sign, or v. Of s = k^2, m has s (s + a) and v s^2. */
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_power)(AMPI_FLOATS s, float a, uint32_t which) {
+    return AMPI_MUL(s, which ? s : AMPI_ADD(s, AMPI_SET(a)));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(moment_value)(AMPI_WORDS code, AMPI_FLOATS scale, uint32_t which) {
     AMPI_WORDS k = AMPI_AND(code, AMPI_WORD(AMPI_MOMENT_TOP(which)));
     AMPI_FLOATS x = AMPI_SUB(AMPI_AS_FLOATS(AMPI_OR(k, AMPI_WORD(0x4b000000u))), AMPI_SET(8388608.0f)); /* k */
     x = AMPI_MUL(x, AMPI_SET(which ? 0.00392156886f : 0.00787401572f));
-    x = AMPI_MUL(x, x);
-    if (which) x = AMPI_MUL(x, x);
+    x = AMPI_F(moment_power)(AMPI_MUL(x, x), 0.5f, which);
+    if (!which) x = AMPI_MUL(x, AMPI_SET(0.666666687f)); /* 1 for k = 127 */
     x = AMPI_MUL(x, scale);
     if (which) return x;
     return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(x), AMPI_SHL(AMPI_AND(code, AMPI_WORD(0x80u)), 24)));
 }
-/* k is the root of a share of the scale, rounded down, one more if the share lies above the point between their powers
-   that the random number u in (0, 1) says. Where the root is rounded across a whole number, u has the last word, too.
-   q: what a root needs, at least 2^-64; of Inf and NaN 1. */
+/* The larger of x and 2^-64: what a root needs. */
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_least)(AMPI_FLOATS x) {
+    return AMPI_AS_FLOATS(AMPI_MAX(AMPI_BITS(x), AMPI_WORD(0x1f800000u)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_root)(AMPI_FLOATS q, uint32_t which) { /* k / top */
+    AMPI_FLOATS s;
+    if (which) return AMPI_ROOT(AMPI_ROOT(q));
+    s = AMPI_ROOT(AMPI_ADD(AMPI_MUL(q, AMPI_SET(1.5f)), AMPI_SET(0.0625f)));
+    return AMPI_ROOT(AMPI_F(moment_least)(AMPI_SUB(s, AMPI_SET(0.25f))));
+}
+/* k is rounded down, and one more if the share lies above the point between the two neighbours that the random number u
+   in (0, 1) says. Where a root is rounded across a whole number, u has the last word, too. Of Inf and NaN the share
+   is 1. */
 AMPI_INNER AMPI_WORDS AMPI_F(moment_code)(AMPI_FLOATS x, AMPI_FLOATS inverse, AMPI_WORDS random, uint32_t which) {
-    const float top = (float)AMPI_MOMENT_TOP(which), steps = which ? 4228250624.0f : 16129.0f;
+    const float top = (float)AMPI_MOMENT_TOP(which), steps = which ? 4228250624.0f : 390216960.0f, a = 8064.5f;
     AMPI_WORDS size = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu)), code, more;
-    AMPI_WORDS share = AMPI_BITS(AMPI_MUL(AMPI_AS_FLOATS(size), inverse));
-    AMPI_FLOATS q = AMPI_AS_FLOATS(AMPI_MIN(AMPI_MAX(share, AMPI_WORD(0x1f800000u)), AMPI_WORD(0x3f800000u)));
-    AMPI_FLOATS root = AMPI_ROOT(q), k, low, high, u;
-    if (which) root = AMPI_ROOT(root);
-    k = AMPI_ADD(AMPI_SUB(AMPI_MUL(root, AMPI_SET(top)), AMPI_SET(0.5f)), AMPI_SET(12582912.0f));
+    AMPI_WORDS share = AMPI_BITS(AMPI_F(moment_least)(AMPI_MUL(AMPI_AS_FLOATS(size), inverse)));
+    AMPI_FLOATS q = AMPI_AS_FLOATS(AMPI_MIN(share, AMPI_WORD(0x3f800000u))), k, low, high, u;
+    k = AMPI_SUB(AMPI_MUL(AMPI_F(moment_root)(q, which), AMPI_SET(top)), AMPI_SET(0.5f));
+    k = AMPI_ADD(k, AMPI_SET(12582912.0f));
     code = AMPI_SUB_WORDS(AMPI_BITS(k), AMPI_WORD(0x4b400000u));
     low = AMPI_SUB(k, AMPI_SET(12582912.0f));
     high = AMPI_ADD(low, AMPI_SET(1.0f));
-    low = AMPI_MUL(low, low);
-    high = AMPI_MUL(high, high);
-    if (which) low = AMPI_MUL(low, low);
-    if (which) high = AMPI_MUL(high, high);
+    low = AMPI_F(moment_power)(AMPI_MUL(low, low), a, which);
+    high = AMPI_F(moment_power)(AMPI_MUL(high, high), a, which);
     if (which) random = AMPI_SHR(random, 9); /* 16 bits, in the middle of their interval */
     if (!which) random = AMPI_SHL(random, 7);
     random = AMPI_OR(AMPI_AND(random, AMPI_WORD(0x7fff80u)), AMPI_WORD(0x3f800040u));
