@@ -79,7 +79,12 @@ static const char measured[] =
     "What decides is the range: the smallest code of m must not be above the root of v's smallest, or an m that is\n"
     "rounded up meets a v that is not (the square's 11.3); and where v falls to 0 the update is m / eps. Rounded to\n"
     "nearest, the square has half of the error in one step (0.018), but then a momentum of 0.99 or more, and v, do not\n"
-    "move by less than half the distance of two codes.\n";
+    "move by less than half the distance of two codes.\n"
+    "\n"
+    "What it does to a run, beside FP32 moments, means of 3 seeds: `build/convnet --mode fp32 --moments 8bit` 99.26 %\n"
+    "of the test images, with FP32 99.26 %, with BF16 99.35 %. A small GPT, `build/gpt --mode fp32,bf16 --seeds 3\n"
+    "--layers 2 --width 64 --heads 4 --context 32 --steps 500 --moments 8bit`: validation 2.3785 in FP32 and 2.3781 in\n"
+    "BF16, with FP32 moments 2.3788 and 2.3790.\n";
 
 static const char peers[] =
     "\n"
@@ -107,8 +112,8 @@ static const char advice[] =
     "1. A 16-bit model (FP16 with a loss scale, or BF16): activations are half. `docs/policy.md`.\n"
     "2. `.master = AMP_MASTER_SPLIT`: 2 bytes per parameter less, and no bit of a weight is lost.\n"
     "3. `.moment = AMP_MOMENT_8BIT`: 6 bytes less; BF16 moments: 4 less.\n"
-    "4. The head and its loss in chunks of rows (`amp_linear_cross_entropy`): the logits' memory, often the largest array, divides\n"
-    "   by the number of chunks.\n"
+    "4. The head and its loss in chunks of rows (`amp_linear_cross_entropy`): the logits' memory, often the largest\n"
+    "   array, divides by the number of chunks.\n"
     "5. Recomputation of activations (`examples/recompute.c` plans which), or smaller batches with accumulation.\n"
     "6. Moments and masters in host memory (`examples/offload.cu`), at the price of the bus.\n"
     "7. BF16 weights without masters (`AMP_MASTER_NONE` with `.stochastic`): watch `count_lost` and the validation loss.\n";
