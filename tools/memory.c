@@ -11,10 +11,12 @@ static const char introduction[] =
     "## Bytes per parameter\n"
     "\n"
     "Adam's two moments and the gradient are in it: `amp_layout_bytes`, and for the scales of 8-bit moments\n"
-    "`amp_plan_memory`. Gradients have the model's dtype; FP32 gradients beside a 16-bit model are 2 more, accumulators\n"
+    "`amp_plan_memory`. Gradients have the model's dtype; FP32 gradients beside a 16-bit model are 2 more, "
+    "accumulators\n"
     "(`.accumulate`) 4 more, a parameter with `keep_f32` is as in the first row.\n"
     "\n"
-    "| weights | `model`, `master` | FP32 moments | BF16 moments | 8-bit moments | one FP32 moment | one, 8-bit | none |\n"
+    "| weights | `model`, `master` | FP32 moments | BF16 moments | 8-bit moments | one FP32 moment | one, 8-bit | "
+    "none |\n"
     "|---|---|---|---|---|---|---|---|\n";
 
 typedef struct layout {
@@ -35,16 +37,22 @@ static const char codes[] =
     "\n"
     "## 8-bit moments\n"
     "\n"
-    "`amp_params_desc.moment = AMP_MOMENT_8BIT`: a byte per element and an FP32 scale per 256, the largest magnitude of\n"
+    "`amp_params_desc.moment = AMP_MOMENT_8BIT`: a byte per element and an FP32 scale per 256, the largest "
+    "magnitude of\n"
     "the block. The first moment has a sign and 7 bits, s (s + 1/2) / (3/2) with s = (k/127)^2; the second 8 bits,\n"
-    "(k/255)^4. Both are rounded stochastically, as BF16 moments are, from one random word, and the update is computed\n"
+    "(k/255)^4. Both are rounded stochastically, as BF16 moments are, from one random word, and the update is "
+    "computed\n"
     "in FP32 from what they stand for. A second moment that is not 0 does not become 0: it is at least 2^-32 of its\n"
-    "block's largest. `amp_param` gives codes (`moment`) and scales (`moment_scale`), `amp_moment_load` reads an element.\n"
-    "They are in state files, step on every optimizer, layout and context with the same bits, and a skipped step leaves\n"
-    "them alone. `amp_report` says where half of the first moments fell to 0 beside the largest of their blocks. A second\n"
+    "block's largest. `amp_param` gives codes (`moment`) and scales (`moment_scale`), `amp_moment_load` reads an "
+    "element.\n"
+    "They are in state files, step on every optimizer, layout and context with the same bits, and a skipped step "
+    "leaves\n"
+    "them alone. `amp_report` says where half of the first moments fell to 0 beside the largest of their blocks. A "
+    "second\n"
     "moment that overflows stays at the largest number instead of Inf, and `moment_overflow` tells.\n"
     "\n"
-    "The code was measured, not chosen: `make bench-moments` trains gpt.c and convnet.c for 1,000 steps with FP32 moments\n"
+    "The code was measured, not chosen: `make bench-moments` trains gpt.c and convnet.c for 1,000 steps with FP32 "
+    "moments\n"
     "and keeps others beside them in each code. *Error*: of a step's update, root of the sum of squares, over that of\n"
     "FP32's update; *path*: the same of the sum of all updates; *largest*: an update that FP32 moments keep below 1.6\n"
     "(gpt.c) and 1.2 (convnet.c). Blocks of 256, rounded stochastically, where nothing else is said.\n"
@@ -78,12 +86,14 @@ static const char measured[] =
     "\n"
     "What decides is the range: the smallest code of m must not be above the root of v's smallest, or an m that is\n"
     "rounded up meets a v that is not (the square's 11.3); and where v falls to 0 the update is m / eps. Rounded to\n"
-    "nearest, the square has half of the error in one step (0.018), but then a momentum of 0.99 or more, and v, do not\n"
+    "nearest, the square has half of the error in one step (0.018), but then a momentum of 0.99 or more, and v, do "
+    "not\n"
     "move by less than half the distance of two codes.\n"
     "\n"
     "What it does to a run, beside FP32 moments, means of 3 seeds: `build/convnet --mode fp32 --moments 8bit` 99.26 %\n"
     "of the test images, with FP32 99.26 %, with BF16 99.35 %. A small GPT, `build/gpt --mode fp32,bf16 --seeds 3\n"
-    "--layers 2 --width 64 --heads 4 --context 32 --steps 500 --moments 8bit`: validation 2.3785 in FP32 and 2.3781 in\n"
+    "--layers 2 --width 64 --heads 4 --context 32 --steps 500 --moments 8bit`: validation 2.3785 in FP32 and 2.3781 "
+    "in\n"
     "BF16, with FP32 moments 2.3788 and 2.3790.\n";
 
 static const char peers[] =
@@ -94,12 +104,15 @@ static const char peers[] =
     "\n"
     "| system | bytes | what is kept |\n"
     "|---|---|---|\n"
-    "| PyTorch AMP with FP32 weights | 16, and 2 for the casts of weights in a region | FP32 weights, gradients, moments |\n"
-    "| masters and 16-bit copies, as in Apex O2 or Megatron | 16 to 18 | FP32 masters and moments; gradients in 2 or 4 |\n"
+    "| PyTorch AMP with FP32 weights | 16, and 2 for the casts of weights in a region | FP32 weights, gradients, "
+    "moments |\n"
+    "| masters and 16-bit copies, as in Apex O2 or Megatron | 16 to 18 | FP32 masters and moments; gradients in 2 "
+    "or 4 |\n"
     "| optimi, BF16 with Kahan summation | 10 to 12 | BF16 weights, compensation, moments |\n"
     "| bitsandbytes, torchao: 8-bit Adam on FP32 weights | about 10 | FP32 weights and gradients, 8-bit moments |\n"
     "| LLMQ | 8 | BF16 weights, FP8 first moment |\n"
-    "| FlashOptim (arXiv 2602.23349) | 7; 5 with gradient release | weight and 8-bit remainder, companded 8-bit moments |\n"
+    "| FlashOptim (arXiv 2602.23349) | 7; 5 with gradient release | weight and 8-bit remainder, companded 8-bit "
+    "moments |\n"
     "| amp, SPLIT and 8-bit moments | 8.03 | the weight to the last bit, 8-bit moments |\n"
     "| amp, no masters, stochastic, 8-bit moments | 6.03 | BF16 weights, 8-bit moments |\n";
 
@@ -116,7 +129,8 @@ static const char advice[] =
     "   array, divides by the number of chunks.\n"
     "5. Recomputation of activations (`examples/recompute.c` plans which), or smaller batches with accumulation.\n"
     "6. Moments and masters in host memory (`examples/offload.cu`), at the price of the bus.\n"
-    "7. BF16 weights without masters (`AMP_MASTER_NONE` with `.stochastic`): watch `count_lost` and the validation loss.\n";
+    "7. BF16 weights without masters (`AMP_MASTER_NONE` with `.stochastic`): watch `count_lost` and the validation "
+    "loss.\n";
 
 static amp_ctx *ctx;
 static amp_policy policy_of(amp_dtype model) {
@@ -164,7 +178,7 @@ static void bytes_table(void) {
     }
 }
 
-/* ---- GPT-2, as examples/gpt.c has it: what backward needs is kept, the head is tied, its loss goes in 8 chunks ---- */
+/* ---- GPT-2, as examples/gpt.c has it: what backward needs is kept, the head is tied, its loss in 8 chunks ---- */
 
 typedef struct shape {
     const char *name;
@@ -234,8 +248,10 @@ static void gpt_table(void) {
     size_t i, k, j;
     printf(
         "\n## GPT-2\n\n"
-        "By `amp_plan_memory`, layers as in examples/gpt.c, which keeps the probabilities of attention; a head with the\n"
-        "embedding's weights, its loss in %d chunks. Model state in GB (10^9): masters, model copies, gradients, moments.\n"
+        "By `amp_plan_memory`, layers as in examples/gpt.c, which keeps the probabilities of attention; a head with "
+        "the\n"
+        "embedding's weights, its loss in %d chunks. Model state in GB (10^9): masters, model copies, gradients, "
+        "moments.\n"
         "Then how many sequences of %d tokens fit beside it on a card of so many GB, 1 GB of them for the driver, the\n"
         "libraries and scratch; \"-\": not one.\n\n"
         "| | precision | state | GB per sequence | 8 | 16 | 24 | 80 |\n|---|---|---|---|---|---|---|---|\n",
