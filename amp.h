@@ -2643,7 +2643,7 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
 
 AMP_INLINE uint64_t ampi_moment_blocks(uint64_t count) { return (count + AMP_MOMENT_BLOCK - 1u) / AMP_MOMENT_BLOCK; }
 AMP_INLINE float *ampi_moment_scales(const amp_param_entry *e, uint32_t which) {
-    return (float *)((char *)e->moment[which] + ampi_round256(e->count));
+    return (float *)(void *)((char *)e->moment[which] + ampi_round256(e->count));
 }
 /* From the bits of a block's largest magnitude, and back; 0 for 0. */
 AMP_INLINE float ampi_moment_scale(uint32_t amax) {
