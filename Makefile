@@ -76,7 +76,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run gpt lesson docs format headers install clean help cuda-line
+.PHONY: FORCE all run gpt lesson docs gpu-row format headers install clean help cuda-line slides site
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -114,7 +114,7 @@ run: cuda-line $(DIGITS) ## train real digits in six precisions, twice: tables, 
 	$(RUN_ENV) $(DIGITS) --device $(DEVICE) --net both --out $(BUILD)/pictures --report $(BUILD)/report.html
 
 lab: ## builds lab N of examples/labs with your file, runs and checks it: N=3 FILE=elsewhere/lab.c
-	@tools/labs.sh run '$(N)' $(FILE)
+	@tools/labs.sh run '$(N)' $(FILE) || [ $$? = 1 ] # a wrong answer is said, and is no error of make's
 
 GPT := $(BUILD)/gpt$(if $(filter cuda,$(DEVICE)),_cuda)
 gpt: cuda-line $(GPT) $(BUILD)/shakespeare.txt ## train a small GPT on Shakespeare in six precisions (about 15 minutes on 2 cores)
@@ -134,6 +134,7 @@ bench-gemm: ## products, beside OpenBLAS if installed
 bench-peers: ## products, rows and casts beside OpenBLAS (OPENBLAS=its library) and hand-written loops, AVX-512 and AVX2
 bench-step: ## the optimizer step at 32 M parameters, beside a pass over the same bytes and PyTorch if installed
 bench-moments: ## codes of 8 bits for Adam's moments, by the error of the update on gradients of gpt.c and convnet.c (minutes)
+bench-scope: ## what an open autocast scope costs a small verb
 bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
 bench-train: ## whole training steps on the CPU, beside PyTorch if installed
 bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, beside PyTorch if installed (PART=casts: one of them)
@@ -145,6 +146,17 @@ docs: $(BUILD)/operations $(BUILD)/products $(BUILD)/memory $(BUILD)/roofline ##
 	$(BUILD)/products > docs/products.md
 	$(BUILD)/memory > docs/memory.md
 	$(BUILD)/roofline H100 --out docs/img/roofline.svg > $(BUILD)/roofline.txt
+MKDOCS ?= $(firstword $(wildcard $(BUILD)/tools/bin/mkdocs) mkdocs)
+site: ## build/site/index.html: reference, documents and search, to read in a browser without a server; needs mkdocs-material (PyPI)
+	$(PYTHON) tools/reference.py build/site-src
+	@command -v $(firstword $(MKDOCS)) >/dev/null || { echo 'make site needs MkDocs: pip install mkdocs-material==9.8.2, or MKDOCS=its path'; exit 1; }
+	NO_MKDOCS_2_WARNING=1 $(MKDOCS) build -q --strict -f tools/mkdocs.yml
+	@echo 'Open build/site/index.html.'
+slides: ## $(BUILD)/slides.html: the slides of docs/teaching, one file for any browser, with speaker notes
+	@mkdir -p $(BUILD)
+	$(PYTHON) tools/slides.py docs/teaching/slides.md > $(BUILD)/slides.html
+gpu-row: ## the row of a page of make check-gpu in docs/gpus.md: JSON=build/check-gpu.json
+	@$(PYTHON) tools/gpu_row.py '$(or $(JSON),$(BUILD)/check-gpu.json)'
 $(BUILD)/roofline: tools/roofline.c tests/sass_bound.h
 	@mkdir -p $(@D)
 	$(CC) $(C99) $(CFLAGS) $< -o $@ -lm
@@ -183,12 +195,21 @@ install-shared: $(SHARED)
 	install -m 755 $(SHARED) "$$INTO/lib"
 	ln -sf libamp.so.$(VERSION) "$$INTO/lib/libamp.so.$(SOVERSION)"
 	ln -sf libamp.so.$(SOVERSION) "$$INTO/lib/libamp.so"
-python: $(SHARED) ## $(BUILD)/python: amp.py for numpy arrays, _amp.py made from this amp.h, libamp.so
-	@mkdir -p $(BUILD)/python
-	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/_amp.py
-	cp bindings/python/amp.py $(BUILD)/python/amp.py
-	cp $(SHARED) $(BUILD)/python/libamp.so
-.PHONY: uninstall shared install-shared python
+python: $(SHARED) ## $(BUILD)/python/amp: the package for numpy arrays, _amp.py and its types made from this amp.h, libamp.so
+	@mkdir -p $(BUILD)/python/amp
+	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/amp/_amp.py
+	$(PYTHON) tools/python_bindings.py --types $(CC) > $(BUILD)/python/_amp.pyi.new && mv $(BUILD)/python/_amp.pyi.new $(BUILD)/python/amp/_amp.pyi
+	cp bindings/python/amp/*.py bindings/python/amp/py.typed $(BUILD)/python/amp
+	cp $(SHARED) $(BUILD)/python/amp/libamp.so
+python-cuda: python ## libamp_cuda.so beside it, for amp.Context(device=0); needs nvcc
+	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)
+	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) -Xcompiler -fPIC -shared tests/cuda_impl.cu -o $(BUILD)/python/amp/libamp_cuda.so -lcublasLt
+compile_commands.json: FORCE ## for editors: how each C and C++ file here is compiled
+	@{ printf '['; comma=; for f in tests/*.c examples/*.c tests/compile/*.cpp; do case $$f in *.cpp) c='c++ -std=c++17 -I. -Itests';; *) c='cc $(C99)';; esac; \
+	    printf '%s\n{"directory": "%s", "file": "%s", "command": "%s -c %s"}' "$$comma" "$$PWD" "$$f" "$$c" "$$f"; comma=,; done; printf '\n]\n'; } > $@
+dist: ## $(BUILD)/dist: the tarball of this version, the two headers alone, SHA256SUMS; from a committed tree
+	@tools/dist.sh $(VERSION) $(BUILD)/dist
+.PHONY: uninstall shared install-shared python python-cuda dist
 clean: ## removes $(BUILD)
 	rm -rf $(BUILD)
 help: ## this list

@@ -43,7 +43,7 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
-       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
@@ -72,7 +72,7 @@
                an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
                for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
                times slower.
-               Reductions follow "The rule of sums" (>>backend), so thread count, SIMD path and device do not change a
+               Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
@@ -80,14 +80,14 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes any address).
-               Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
-               without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
-               as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy); plan
-               files of CUDA take host memory. No other function allocates (tests/test_modes.c counts each). To take
-               memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory
-               of a CUDA context desc.host.
-               amp_ledger lists all context memory by label, except the context's own fixed workspace.
+               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes an amp_array at
+               any address). Functions of class setup allocate, through the context's allocator; amp_param_read and
+               _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run,
+               amp_state_load as much as the file has; verbs in the first autocast scope may enlarge its arena
+               (>>policy); plan files of CUDA take host memory. No other function allocates (tests/test_modes.c counts
+               each). To take memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and
+               for host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
+               context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
@@ -764,8 +764,8 @@ typedef struct amp_step_record {
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last
-   step enqueued. Class: host. */
+/* The record of the last inspection of the set that has finished; while a GPU is stopped amid writing it, that of the
+   last call. Never waits: after amp_sync it is that of the last step enqueued. Class: host. */
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
@@ -939,8 +939,8 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
-/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are,
-   *d_dtype is set. The CPU has nothing to choose. Class: setup. */
+/* CUDA: times cuBLASLt's candidates for this product, in a cold L2 (twice its size is taken meanwhile, if it is there),
+   and keeps the fastest for its shape; outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
@@ -983,7 +983,7 @@ AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
    ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst
-   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>backend),
+   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>sums),
    bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
@@ -1047,7 +1047,7 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>backend). A label >=
+/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>sums). A label >=
    classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
    a row is multiplied by w[c]; the mean divides the sum by that of w[label] over the rows that count (by 1 if that is
    0); with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
@@ -2842,11 +2842,8 @@ AMP_INLINE float amp_moment_load(const amp_param_entry *p, uint32_t which, uint6
    Class: host. */
 AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
 
-/* ---- the table ----
-   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
-   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
-   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
-   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
+/* ==== >>sums =====================================================================================================
+   How numbers are added up, on every device.   tests: step.norm_error, step.norm_ranges (tests/test_step.c)
 
    The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
    the same with h/2, ..., 1.
@@ -2859,13 +2856,20 @@ AMP_API amp_param_entry amp_param_entry_get(const amp_params *p, size_t i);
    or u * 2^96 in place of u, and its sum taken by 2^192 or 2^-192 in double: the sum is finite if every u is.
    Error: a term goes through at most 16 roundings of 2^-24 (its square, 7 additions, 8 halvings), those of a column
    through 31, and for 2^31 terms through 141 of 2^-53: together below 2^-19 of the sum of magnitudes, where that of
-   each part is below 2^127 or they are squares. (tests: step.norm_error, step.norm_ranges) */
+   each part is below 2^127 or they are squares. */
+/* ---- the table ----
+   A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
+   function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
+   says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum) */
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
     const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
+    uint32_t holds; /* 1: an entry that waits does it under pthread_setcancelstate; 0: each verb is, as a whole */
+    uint32_t _pad;
     void (*destroy)(amp_ctx *);
     /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
        calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
@@ -3559,6 +3563,9 @@ extern "C++" {
 #if !defined(__SSE2__) && !defined(__aarch64__)
 #  include <fenv.h>
 #endif
+#if defined(AMP_CUDA_NVTX)
+#  include <nvtx3/nvToolsExt.h>
+#endif
 
 #ifdef __cplusplus
 } /* extern "C++" */
@@ -3631,8 +3638,33 @@ AMP_API const char *amp_outcome_name(amp_outcome o) {
     return "unknown outcome";
 }
 
+/* ---- pthread_cancel: a verb is never left half-way. A thread can be cancelled only where it waits or uses a file, and
+   in the program's functions: there it is held, from ampi_hold to ampi_release. The two cost a third of a small verb,
+   so not every verb has them.   tests: tests/test_threads.c ---- */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
+static int ampi_hold(void) {
+    int before = 0;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static void ampi_release(int before) { (void)pthread_setcancelstate(before, NULL); }
+#else
+static int ampi_hold(void) { return 0; }
+static void ampi_release(int before) { (void)before; }
+#endif
+
+static void ampi_tell(const amp_logger *log, amp_log_level level, amp_status status, const char *text) {
+    int before;
+    if (!log->fn) return;
+    before = ampi_hold();
+    (log->fn)(level, status, text, log->user);
+    ampi_release(before);
+}
 static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it comes */
-    return a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+    const int before = ampi_hold();
+    void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
+    ampi_release(before);
+    return p;
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = ampi_host_take(a, bytes);
@@ -3640,11 +3672,14 @@ static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed *
     return p;
 }
 static void ampi_host_free(const amp_allocator *a, void *p, size_t bytes) {
+    int before;
     if (!p) return;
+    before = ampi_hold();
     if (a->free_fn)
         a->free_fn(p, bytes, a->user);
     else
         AMP_FREE(p);
+    ampi_release(before);
 }
 /* x leaves a list of its kind. */
 #define AMPI_UNLINK(type, list, x, next) \
@@ -3717,31 +3752,23 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
-/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
-   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
-#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
-#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
-#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
-#else
-#  define AMPI_CANCEL(state, old) (void)(state)
-#  define AMPI_NO_CANCEL          0
-#endif
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; errno, unless it fails;
+   whether the thread can be cancelled, if all of the verb has to be held (ampi_verb_hold) ---- */
 typedef struct ampi_caller {
     ampi_fpu fpu;
-    int cancel, error;
+    int error, holds, hold;
 } ampi_caller;
 static ampi_caller ampi_caller_enter(void) {
     ampi_caller c;
     c.error = errno;
-    c.cancel = 0;
-    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.holds = c.hold = 0;
     c.fpu = ampi_fpu_enter();
     return c;
 }
 static void ampi_caller_leave(ampi_caller c, amp_status status) {
     ampi_fpu_leave(c.fpu);
     if (status == AMP_OK) errno = c.error;
-    AMPI_CANCEL(c.cancel, NULL);
+    if (c.holds) ampi_release(c.hold);
 }
 static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
 
@@ -3805,7 +3832,7 @@ static void ampi_give(amp_ctx *ctx) {
     const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
-        if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+        ampi_tell(&ctx->log, AMP_LOG_ERROR, AMP_ERR_BUSY, knocked);
     }
     AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
@@ -3816,17 +3843,39 @@ static void ampi_give(amp_ctx *ctx) {
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
     return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
+/* A verb is a range in a profiler's picture, on the line of the thread that calls it. */
+#ifdef AMP_CUDA_NVTX
+static void ampi_range_begin(const char *verb) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(verb, ":"), verb);
+    (void)nvtxRangePushA(name);
+}
+#  define AMPI_RANGE_BEGIN(verb) ampi_range_begin(verb)
+#  define AMPI_RANGE_END()       (void)nvtxRangePop()
+#else
+#  define AMPI_RANGE_BEGIN(verb) (void)0
+#  define AMPI_RANGE_END()       (void)0
+#endif
+/* Until the verb ends, this thread is not cancelled. */
+static void ampi_verb_hold(amp_ctx *ctx) {
+    if (ctx->caller.holds) return;
+    ctx->caller.hold = ampi_hold();
+    ctx->caller.holds = 1;
+}
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
     AMPI_WRITE(&ctx->thread, ampi_this_thread());
     ctx->caller = ampi_caller_enter();
+    if (!ctx->b->holds) ampi_verb_hold(ctx);
     ctx->verb = verb;
+    AMPI_RANGE_BEGIN(verb);
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
+    AMPI_RANGE_END();
     ctx->verb = NULL;
     ampi_give(ctx);
     ampi_caller_leave(caller, status);
@@ -3880,7 +3929,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
-    if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    ampi_tell(&ctx->log, AMP_LOG_ERROR, status, ctx->error);
     return status;
 }
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
@@ -3892,7 +3941,7 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     va_start(va, format);
     ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
-    (ctx->log.fn)(level, AMP_OK, text, ctx->log.user);
+    ampi_tell(&ctx->log, level, AMP_OK, text);
 }
 
 /* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the
@@ -4060,7 +4109,11 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
-static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes); /* casts of it are made again */
+static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes);
+/* A verb writes here, or frees it: the casts of what lies there are stale. */
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
+    if (ctx->scope && data) ampi_drop_casts(ctx->scope, data, bytes);
+}
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ptr) return AMP_OK;
@@ -4134,8 +4187,15 @@ static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p
     return AMPI_INVALID("%s is not aligned to 4 bytes", name);
 }
 
+/* What ampi_check_storage is about to say nothing of: nearly every array. */
+static int ampi_is_stored(const amp_ctx *ctx, const amp_array *a, size_t need) {
+    const size_t size = amp_dtype_size(a->dtype);
+    const int long_enough = !a->count || a->count >= need;
+    return a->data && size && long_enough && !(a->flags & ~AMP_CACHE) && ampi_is_aligned(ctx, a->data, size);
+}
 /* an operand of `need` elements, doubles too; required: NULL is refused when need > 0 */
 static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
+    if (ampi_is_stored(ctx, &a, need)) return AMP_OK;
     if (!a.data) return required && need ? AMPI_INVALID("%s.data is NULL", name) : AMP_OK;
     AMPI_CHECK(amp_dtype_size(a.dtype) != 0, "%s.dtype is %d (%s); a storage dtype is needed", name, (int)a.dtype,
         amp_dtype_name(a.dtype));
@@ -4217,9 +4277,15 @@ static void ampi_wrote_array(amp_ctx *ctx, amp_array a, size_t n) {
     ampi_wrote(ctx, a.data, n * amp_dtype_size(a.dtype));
 }
 /* Element i of y is made from element i of x: both are long enough, and are the same bytes or apart. */
+static int ampi_is_map(const amp_ctx *ctx, const amp_array *y, const amp_array *x, size_t count) {
+    const size_t ny = count * amp_dtype_size(y->dtype), nx = count * amp_dtype_size(x->dtype);
+    if (count > (size_t)-1 / 8 || !ampi_is_stored(ctx, y, count) || !ampi_is_stored(ctx, x, count)) return 0;
+    return y->data == x->data ? ny == nx : !ampi_overlap(y->data, ny, x->data, nx);
+}
 static amp_status ampi_check_stored_map(
     amp_ctx *ctx, const char *name_y, amp_array y, const char *name_x, amp_array x, size_t count) {
     size_t ny = 0, nx = 0;
+    if (ampi_is_map(ctx, &y, &x, count)) return AMP_OK;
     AMPI_TRY(ampi_check_storage(ctx, name_y, y, count, 1));
     AMPI_TRY(ampi_check_storage(ctx, name_x, x, count, 1));
     AMPI_CHECK(ampi_product(&ny, count, amp_dtype_size(y.dtype)) && ampi_product(&nx, count, amp_dtype_size(x.dtype)),
@@ -4237,7 +4303,7 @@ static amp_status ampi_check_map(
 }
 
 static amp_status ampi_do_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt) {
-    amp_cast_desc none = AMP_ZERO;
+    static const amp_cast_desc none = AMP_ZERO;
     if (!opt) opt = &none;
     AMPI_CHECK_DESC(opt);
     AMPI_CHECK(
@@ -6857,7 +6923,13 @@ typedef struct ampi_region {
     ampi_mark opened;
 } ampi_region;
 
+typedef struct ampi_reach { /* addresses from .. to; both 0: none */
+    uintptr_t from, to;
+} ampi_reach;
+/* Each verb asks whether it writes to a source: first of all of them, then of so many entries at a time. */
+#define AMPI_CACHED_GROUP 32u
 typedef struct ampi_cached {
+    ampi_reach group; /* in the first entry of a group: of all its sources */
     const void *source;
     const amp_params *set; /* whose parameter it is, or NULL */
     size_t count;
@@ -6878,6 +6950,7 @@ struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
     size_t depth;
     ampi_cached *cached;
+    ampi_reach sources; /* of all that is cached */
     size_t n_cached, cap_cached;
     char *arena; /* cached copies from below, copies for one call or region from above */
     size_t bytes, low, high;
@@ -6951,12 +7024,23 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-/* A verb writes here, or frees it: the casts of what lies there are stale. */
-static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
-    size_t i, n = ctx->scope && data ? ctx->scope->n_cached : 0;
-    for (i = 0; i < n; i++) {
-        ampi_cached *k = &ctx->scope->cached[i];
-        if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
+static void ampi_reach_add(ampi_reach *r, const ampi_cached *k) {
+    const uintptr_t from = (uintptr_t)k->source, to = from + k->count * sizeof(float);
+    if (!r->to || from < r->from) r->from = from;
+    if (to > r->to) r->to = to;
+}
+static int ampi_reaches(const ampi_reach *r, const void *data, size_t bytes) {
+    return ampi_overlap((const void *)r->from, r->to - r->from, data, bytes);
+}
+static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes) {
+    size_t group, end, i;
+    if (!ampi_reaches(&s->sources, data, bytes)) return;
+    for (group = 0; group < s->n_cached; group = end) {
+        end = group + AMPI_CACHED_GROUP;
+        if (!ampi_reaches(&s->cached[group].group, data, bytes)) continue;
+        for (i = group; i < end && i < s->n_cached; i++)
+            if (ampi_overlap(s->cached[i].source, s->cached[i].count * sizeof(float), data, bytes))
+                s->cached[i].valid = 0;
     }
 }
 static void ampi_iteration_ended(amp_ctx *ctx) {
@@ -7118,6 +7202,7 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
         s->n_cached = 0;
+        s->sources.from = s->sources.to = 0;
         s->low = s->kept = 0;
     }
     return AMP_OK;
@@ -7253,8 +7338,11 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
         AMPI_REQUIRE(s->n_cached < s->cap_cached, AMP_ERR_NO_MEMORY,
             "all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", AMPI_ULL(s->cap_cached));
         AMPI_TRY(ampi_scope_room(ctx, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
-        k = &s->cached[s->n_cached++];
+        k = &s->cached[s->n_cached];
         *k = like;
+        ampi_reach_add(&s->sources, k);
+        ampi_reach_add(&s->cached[s->n_cached / AMPI_CACHED_GROUP * AMPI_CACHED_GROUP].group, k);
+        s->n_cached++;
     }
     if (k->set != like.set) k->valid = 0; /* the memory was adopted by a different set */
     k->set = like.set;
@@ -9298,9 +9386,12 @@ static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     return st;
 }
 AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
+    const int before = ampi_hold();
     ampi_replacement r;
-    AMPI_TRY(ampi_replacement_begin(&r, ctx, path));
-    return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
+    amp_status st = ampi_replacement_begin(&r, ctx, path);
+    if (st == AMP_OK) st = ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
+    ampi_release(before);
+    return st;
 }
 
 /* ---- state files: sections, writing, reading.   tests: tests/test_state.c, tests/test_resume.c, tests/fuzz_state.c
@@ -9593,7 +9684,8 @@ static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_sta
 }
 /* an amp_fp8's words as they were read: scales, what is remembered of it, and a place in the history that it has */
 static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8_t *words) {
-    const size_t states = ampi_get(s->fields, 4) * sizeof(amp_fp8_state), history = ampi_get(s->fields + 4, 4);
+    const size_t states = (size_t)ampi_get(s->fields, 4) * sizeof(amp_fp8_state);
+    const size_t history = (size_t)ampi_get(s->fields + 4, 4);
     const size_t bytes = s->elements.count * s->elements.size;
     amp_fp8_state t;
     float amax;
@@ -9876,6 +9968,7 @@ static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     ampi_replacement to;
     amp_status st;
+    ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
     f.to = &to;
@@ -9919,6 +10012,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
+    ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
@@ -10436,6 +10530,9 @@ AMPI_OP __m128i ampi_sse2_signed16(__m128i a)       { return _mm_srai_epi32(_mm_
 AMPI_OP void    ampi_sse2_done(void)                {}
 /* clang-format on */
 AMPI_OP int ampi_sse2_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
+AMPI_OP __m128i ampi_sse2_load_upper(const void *p) {
+    return _mm_unpacklo_epi16(_mm_setzero_si128(), ampi_sse2_low64(p));
+}
 AMPI_OP __m128i ampi_sse2_load16(const void *p) { return _mm_unpacklo_epi16(ampi_sse2_low64(p), _mm_setzero_si128()); }
 AMPI_OP __m128i ampi_sse2_load8(const void *p) {
     const __m128i zero = _mm_setzero_si128();
@@ -10560,6 +10657,12 @@ AMPI_OP void ampi_avx2_store_some(float *p, size_t n, __m256 x) { _mm256_masksto
 /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
 AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
 /* clang-format on */
+/* 16-bit words in the upper halves of 32-bit ones, zeros below: the load puts them into both halves of the vector. */
+AMPI_OP __m256i ampi_avx2_load_upper(const void *p) {
+    const __m256i order =
+        _mm256_setr_epi16(-1, 0x100, -1, 0x302, -1, 0x504, -1, 0x706, -1, 0x908, -1, 0xb0a, -1, 0xd0c, -1, 0xf0e);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(ampi_avx2_low128(p)), order);
+}
 AMPI_OP __m256i ampi_avx2_same16(__m256i mask, const void *a, const void *b) {
     return mask & _mm256_cvtepi16_epi32(_mm_cmpeq_epi16(ampi_avx2_low128(a), ampi_avx2_low128(b)));
 }
@@ -10620,6 +10723,9 @@ AMPI_OP __m512i ampi_avx512_word64(uint64_t x)        { return _mm512_set1_epi64
 AMPI_OP __m512i ampi_avx512_counters(void)            { return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); }
 AMPI_OP __m128i ampi_avx512_low128(const void *p)     { return _mm_loadu_si128((const __m128i *)p); }
 AMPI_OP __m256i ampi_avx512_low256(const void *p)     { return _mm256_loadu_si256((const __m256i *)p); }
+AMPI_OP __m512i ampi_avx512_load_upper(const void *p) {
+    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(ampi_avx512_low256(p)), 16);
+}
 AMPI_OP __m512i ampi_avx512_load16(const void *p)     { return _mm512_cvtepu16_epi32(ampi_avx512_low256(p)); }
 AMPI_OP __m512i ampi_avx512_load8(const void *p)      { return _mm512_cvtepu8_epi32(ampi_avx512_low128(p)); }
 AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
@@ -10749,6 +10855,9 @@ AMPI_OP float32x4_t ampi_neon_fuse(float32x4_t a, float32x4_t b, float32x4_t c) 
 }
 AMPI_OP uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) { /* by a negative number: to the right */
     return vshlq_u32(a, vnegq_s32((int32x4_t)n));
+}
+AMPI_OP uint32x4_t ampi_neon_load_upper(const void *p) {
+    return vshll_n_u16(vreinterpret_u16_u8(ampi_neon_low64(p)), 16);
 }
 AMPI_OP uint32x4_t ampi_neon_load16(const void *p) { return vmovl_u16(vreinterpret_u16_u8(ampi_neon_low64(p))); }
 AMPI_OP uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
@@ -10962,11 +11071,13 @@ static void *ampi_worker(void *arg) {
 static void ampi_parallel(
     ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
+    int before;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
             (fn)(arg, i, c->work);
         return;
     }
+    before = ampi_hold();
     ampi_lock(c);
     c->fn = fn;
     c->arg = arg;
@@ -10978,6 +11089,7 @@ static void ampi_parallel(
     while (c->running)
         (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
+    ampi_release(before);
 }
 static void ampi_pool_end(ampi_cpu *c) {
     (void)pthread_cond_destroy(&c->start);
@@ -10985,14 +11097,16 @@ static void ampi_pool_end(ampi_cpu *c) {
     (void)pthread_mutex_destroy(&c->lock);
 }
 static void ampi_pool_stop(ampi_cpu *c) {
-    int i;
+    int i, before;
     if (!ampi_has_workers(c)) return;
+    before = ampi_hold();
     ampi_lock(c);
     c->quit = 1;
     (void)pthread_cond_broadcast(&c->start);
     ampi_unlock(c);
     for (i = 0; i < c->workers; i++)
         (void)pthread_join(c->worker[i], NULL);
+    ampi_release(before);
     ampi_pool_end(c);
     c->workers = 0;
 }
@@ -11088,7 +11202,7 @@ static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
-    raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
+    raw = (char *)ampi_host_take(&c->mem, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
@@ -11251,21 +11365,35 @@ static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
         }
     }
 }
+/* A few elements: a task and its vectors would cost more than they. */
+static int ampi_cast_few(const amp_array *dst, const amp_array *src, size_t n, const amp_cast_desc *d) {
+    const int doubles = dst->dtype == AMP_F64 || src->dtype == AMP_F64;
+    size_t i;
+    if (n > 3 || doubles || dst->dtype == src->dtype || d->rounding != AMP_NEAREST || d->saturate) return 0;
+    for (i = 0; i < n; i++) {
+        const uint32_t x = ampi_load_bits(src->data, src->dtype, i);
+        ampi_store_pattern(dst->data, dst->dtype, i, ampi_round_any(x, dst->dtype));
+    }
+    return 1;
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j = AMP_ZERO;
+    ampi_cast_job j;
+    if (ampi_cast_few(&dst, &src, n, d)) return AMP_OK;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
+    j.head = 0;
     j.d = d;
     if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
         return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
-    return ampi_run(c, ampi_chunks(n - j.head), (double)n, ampi_cast_task, &j);
+    ampi_parallel(c, ampi_chunks(n - j.head), n, ampi_cast_task, &j);
+    return AMP_OK;
 }
 
 /* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u. */
@@ -12002,7 +12130,13 @@ static amp_status ampi_cpu_next_scale(amp_ctx *ctx, amp_scaler_state *s) {
    A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
    widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
    element of D depends on k only. (Another kind of tile, of half-precision operands say, would come with a pack of its
-   own.) */
+   own.) Which loop runs, the first row that fits:
+       n = 1, a D without gaps           that column is the only row of the transposed product: the next row
+       m <= AMPI_FEW, not ordered, and   ampi_gemm_few: B is read where it lies, by dots where it is transposed, else
+       B transposed, or not small        by sums of its rows
+       small: a block reads at most      ampi_small_product: nothing is packed but a transposed B and what is no float
+       AMPI_SMALL numbers of A and B
+       all others (n = 3 of a large A)   tiles of kn->mr x kn->nr; what is missing of the last ones is zeros */
 
 typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     ampi_cpu *c;
@@ -12270,6 +12404,7 @@ static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, siz
         ampi_pack_strips(kn, w->b, b, strip, w->row);
     t.b = from_b;
     t.b_k = b->across ? ldb : strip;
+    if (depth == 1) t.a_k = t.b_k = 0; /* a leading dimension that leads nowhere may be any number */
     t.b_strip = b->across ? strip : strip * depth;
     t.cols = b->rows;
     t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;
@@ -12889,6 +13024,7 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
+    b.holds = 1; /* ampi_parallel, ampi_pool_stop; ampi_host_take and _free do */
 #define AMP_X(entry) b.entry = ampi_cpu_##entry;
     AMPI_ENTRIES(AMP_X)
 #undef AMP_X
@@ -12937,7 +13073,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
+    ampi_tell(&d->logger, AMP_LOG_ERROR, st, full);
     return st;
 }
 
@@ -13147,6 +13283,7 @@ AMPI_OP AMPI_WORDS AMPI_F(add_if)(AMPI_WORDS sum, AMPI_MASK m) { return (AMPI_WO
 AMPI_BINARY(div, "div")
 AMPI_BINARY(larger, "max")
 AMPI_BINARY(smaller, "min")
+AMPI_BINARY(plus, "add")
 #  ifndef AMPI_HAS_MASKS
 AMPI_BINARY(equal, AMPI_EQUAL)
 #    ifdef AMPI_MM
@@ -13506,6 +13643,14 @@ AMPI_INNER AMPI_WORDS AMPI_F(encode)(AMPI_WORDS x, amp_dtype t, uint32_t cap) { 
     if (cap == f.nan) return AMPI_OR(r, AMPI_AND(AMPI_SHR(x, 24), AMPI_WORD(0x80u)));
     return AMPI_F(finish)(x, a, r, t);
 }
+#  if AMPI_PASS == AMPI_PASS_VECTOR
+/* BF16: x + -0 is x, bit for bit, but that a signalling NaN becomes quiet: one operation. An addition takes subnormals in its
+   stride where a multiplication by 1 does not. By name, since compilers know, too, that it is x. */
+AMPI_INNER AMPI_WORDS AMPI_F(widened_bf16)(const void *s) {
+    const AMPI_FLOATS zero = AMPI_AS_FLOATS(AMPI_WORD(0x80000000u));
+    return AMPI_BITS(AMPI_F(plus)(AMPI_AS_FLOATS(AMPI_F(load_upper)(s)), zero));
+}
+#  endif
 /* Quiet: 0x400000 where a > over, which is what NaN is; 0 elsewhere. */
 AMPI_INNER AMPI_WORDS AMPI_F(quiet)(AMPI_WORDS a, uint32_t over) {
     return AMPI_AND(AMPI_SHR(AMPI_SUB_WORDS(AMPI_WORD(over), a), 9), AMPI_WORD(0x400000u));
@@ -13536,6 +13681,9 @@ AMPI_INNER AMPI_WORDS AMPI_F(widened)(const void *s, amp_dtype t) {
 #  ifdef AMPI_HAS_HALVES_OF_F8
     if (t == AMP_F8E4M3) return AMPI_F(load_e4m3)(s);
     if (t == AMP_F8E5M2) return AMPI_F(load_e5m2)(s);
+#  endif
+#  if AMPI_PASS == AMPI_PASS_VECTOR
+    if (t == AMP_BF16) return AMPI_F(widened_bf16)(s);
 #  endif
     return AMPI_F(decode)(amp_dtype_size(t) == 2 ? AMPI_F(load16)(s) : AMPI_F(load8)(s), t);
 }
@@ -13617,7 +13765,10 @@ AMPI_INNER void AMPI_F(widen)(void *dst, const void *src, size_t n, amp_dtype t)
     size_t i;
     for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
         AMPI_F(widen_step)(d + i * 4u, s + i * size, t);
-    if (i < n) {
+    if (i < n && n >= AMPI_STEP) { /* a few of them again */
+        i = n - AMPI_STEP;
+        AMPI_F(widen_step)(d + i * 4u, s + i * size, t);
+    } else if (i < n) {
         char from[AMPI_STEP * 2u], to[AMPI_STEP * 4u];
         memset(from, 0, AMPI_STEP * size);
         memcpy(from, s + i * size, (n - i) * size);
@@ -13632,7 +13783,10 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
     size_t i;
     for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
         AMPI_F(narrow_step)(d + i * size, s + i * 4u, t);
-    if (i < n) {
+    if (i < n && n >= AMPI_STEP) {
+        i = n - AMPI_STEP;
+        AMPI_F(narrow_step)(d + i * size, s + i * 4u, t);
+    } else if (i < n) {
         char from[AMPI_STEP * 4u], to[AMPI_STEP * 2u];
         memset(from, 0, sizeof from);
         memcpy(from, s + i * 4u, (n - i) * 4u);

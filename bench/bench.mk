@@ -1,10 +1,10 @@
-# bench.mk - benches, included by the top Makefile.   make bench | bench-gemm | bench-step | bench-train | bench-exhaustive | bench-gpu [PART=...] [RESULTS=dir]
+# bench.mk - benches, included by the top Makefile.   make bench | bench-gemm | bench-step | bench-scope | bench-train | bench-exhaustive | bench-gpu [PART=...] [RESULTS=dir]
 # BENCH_ARGS: more arguments, as --cpu-time or --part casts.  BENCH_OUT: where the CSV files and the chart go.  Speed is reported, never pass or fail; a wrong result fails.
 BENCH_OUT ?= $(if $(BUILD),$(BUILD),build)/bench
 BENCH_CFLAGS ?= -O2
 BENCH_HEADER = printf '%s\n' "machine: $$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -1), $$(nproc 2>/dev/null) processors; $$($(CC) --version | head -1); $(BENCH_CFLAGS)"
 
-$(BENCH_OUT)/bench $(BENCH_OUT)/exhaustive $(BENCH_OUT)/train: $(BENCH_OUT)/%: bench/%.c amp.h $(wildcard bench/*.h)
+$(BENCH_OUT)/bench $(BENCH_OUT)/exhaustive $(BENCH_OUT)/scope $(BENCH_OUT)/train: $(BENCH_OUT)/%: bench/%.c amp.h $(wildcard bench/*.h)
 	@mkdir -p $(BENCH_OUT)
 	$(CC) -std=c99 -Wall -Wextra $(BENCH_CFLAGS) $(BENCH_DEFINES) $< $(filter %.o,$^) -o $@ -lm -pthread -ldl
 # with the object that the tests have, if it has the same flags
@@ -34,7 +34,7 @@ bench-moments: $(BENCH_OUT)/moments_gpt $(BENCH_OUT)/moments_convnet $(BUILD)/sh
 	$(BENCH_OUT)/moments_convnet --mode fp32 --seeds 1
 	$(BENCH_OUT)/moments_gpt --mode fp32 --steps $(BENCH_STEPS) --sample 0 --data $(BUILD)/shakespeare.txt --out $(BENCH_OUT)
 
-.PHONY: bench bench-gemm bench-step bench-exhaustive bench-train bench-gpu
+.PHONY: bench bench-gemm bench-step bench-scope bench-exhaustive bench-train bench-gpu
 bench: $(BENCH_OUT)/bench
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/bench.txt
 	$(BENCH_OUT)/bench $(BENCH_ARGS) --out $(BENCH_OUT) > $(BENCH_OUT)/bench.tmp; s=$$?; cat $(BENCH_OUT)/bench.tmp | tee -a $(BENCH_OUT)/bench.txt; rm -f $(BENCH_OUT)/bench.tmp; exit $$s
@@ -52,6 +52,10 @@ bench-step: $(BENCH_OUT)/bench
 
 bench-exhaustive: $(BENCH_OUT)/exhaustive
 	$(BENCH_OUT)/exhaustive
+
+bench-scope: $(BENCH_OUT)/scope
+	@$(BENCH_HEADER)
+	@$(BENCH_OUT)/scope
 
 # the first python3 with PyTorch, or any: peers_gpu.py says itself what is missing
 BENCH_PYTHON = $$(for p in python3 /usr/bin/python3; do if $$p -c 'import torch' 2>/dev/null; then echo $$p; exit; fi; done; command -v python3)
@@ -81,12 +85,12 @@ bench-gpu:
 	@echo 'bench-gpu needs nvcc and a CUDA device: $(if $(NVCC_VERSION),there is no CUDA device,nvcc was not found)'; exit 1
 endif
 # the last part of make check-gpu
-$(BUILD)/bench/check_gpu: bench/check_gpu.cu tests/sass_bound.h amp.h amp_cuda.cuh $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o
+$(BUILD)/bench/check_gpu: bench/check_gpu.cu $(wildcard bench/*.h) tests/facts.h tests/sass_bound.h amp.h amp_cuda.cuh $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -I. -Xcompiler -Wall,-Wextra $(NVCCFLAGS) $(NVCC_GENCODE) $< $(BUILD)/tests/cuda_impl.o $(BUILD)/tests/impl.o -o $@ -lcublasLt -lm -lpthread
 # these programs, executed on the CPU by tests/hostcuda: it compiles, runs and checks its results; no speed
 ifneq ($(HCU_BUILD),)
-$(HCU_BUILD)/plain/bench_gpu $(HCU_BUILD)/plain/check_gpu: $(HCU_BUILD)/plain/%: bench/%.cu $(BENCH_GPU_SOURCES) tests/sass_bound.h $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
+$(HCU_BUILD)/plain/bench_gpu $(HCU_BUILD)/plain/check_gpu: $(HCU_BUILD)/plain/%: bench/%.cu $(BENCH_GPU_SOURCES) tests/facts.h tests/sass_bound.h $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) $(HCU_SHIM) $< -c -o $@.o
 	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
 endif

@@ -1,13 +1,16 @@
-/* check_gpu.cu - what a GPU is asked first: the last part of `make check-gpu`, a page that a user pastes into a report.
+/* check_gpu.cu - what a GPU is asked first: a part of the page of `make check-gpu`, which a user sends in.
 
-       check_gpu [--table FILE] [--tiny]
+       check_gpu [--table FILE] [--facts FILE] [--peer COMMAND] [--tiny]
 
    The device and its clocks; the time of eight kernels beside the bound that was counted in their machine code
-   (--table: tests/expected/sass.txt); how many products fell to the plain kernel; and what only a GPU can answer.
-   Results are checked, times are reported. Exit status 1 if a result is wrong. --tiny: sizes that a test can afford;
-   on the host runtime of the tests no time is told. */
+   (--table: tests/expected/sass.txt); how many products fell to the plain kernel; what only a GPU can answer; a
+   training step, beside PyTorch's (--peer: a command that times it, see peers_gpu.py). Results are checked, times are
+   reported, and --facts writes both for check-gpu.json. Exit status 1 if a result is wrong. --tiny: sizes that a test
+   can afford; on the host runtime of the tests no time is told. */
 #include "../amp_cuda.cuh"
+#include "../tests/facts.h"
 #include "../tests/sass_bound.h"
+#include "train.h"
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
@@ -16,7 +19,7 @@ enum { CLOCKS = 0 };
 #else
 enum { CLOCKS = 1 };
 #endif
-enum { BLOCK = 256, ROUNDS = 9 };
+enum { BLOCK = 256, TIMES = 9 };
 
 static amp_ctx *ctx;
 static cudaStream_t stream;
@@ -24,26 +27,20 @@ static cudaEvent_t before, after;
 static gpu here;          /* this device */
 static const char *as_of; /* whose rates it has */
 static const char *table = "tests/expected/sass.txt";
-static int tiny, checks, wrong, plain; /* plain: warnings or lines about the plain kernel */
-static char last_plan[512];            /* how the last new product is made */
+static int tiny, plain;     /* plain: warnings or lines about the plain kernel */
+static char last_plan[512]; /* how the last new product is made */
+static char last_tune[512]; /* what tuning said last */
 
 static void need(int ok, const char *what) {
     if (ok) return;
     printf("WRONG: %s: %s\n", what, ctx ? amp_last_error(ctx) : "");
     exit(1);
 }
-static int right(int ok, const char *what) {
-    checks++;
-    if (!ok) {
-        wrong++;
-        printf("WRONG: %s\n", what);
-    }
-    return ok;
-}
 static void note(amp_log_level level, amp_status status, const char *text, void *user) {
     (void)level;
     (void)status;
     (void)user;
+    if (strstr(text, " candidates ")) snprintf(last_tune, sizeof last_tune, "%s", text);
     if (!strstr(text, "amp_gemm: ")) return;
     snprintf(last_plan, sizeof last_plan, "%s", text);
     plain += strstr(text, "plain kernel") != NULL;
@@ -64,9 +61,9 @@ typedef struct work { /* what is timed; fields as its function wants them */
     size_t n;
 } work;
 static double seconds(const work *w) { /* of one call: the median of rounds; 0 where there is no clock */
-    double t[ROUNDS];
+    double t[TIMES];
     float ms = 0;
-    int i, k, calls = 1, rounds = tiny ? 1 : ROUNDS;
+    int i, k, calls = 1, rounds = tiny ? 1 : TIMES;
     need(w->run(w) == AMP_OK, "a first call");
     for (i = 0; i < rounds; i++) {
         need(cudaEventRecord(before, stream) == cudaSuccess, "an event");
@@ -135,6 +132,7 @@ static void drop(amp_array a) { need(amp_free(ctx, a.data) == AMP_OK, "amp_free"
 static void about(void) {
     cudaDeviceProp p;
     int driver = 0, runtime = 0, bits, khz;
+    char text[300];
     size_t i;
     need(cudaGetDeviceProperties(&p, 0) == cudaSuccess, "the device");
     (void)cudaDriverGetVersion(&driver);
@@ -159,6 +157,12 @@ static void about(void) {
         p.name, here.arch, here.sms, (double)p.totalGlobalMem / 1073741824.0, driver / 1000, driver % 1000 / 10,
         runtime / 1000, runtime % 1000 / 10, (unsigned long)cublasLtGetVersion(), CUDART_VERSION / 1000,
         CUDART_VERSION % 1000 / 10);
+    fact("runs_on", CLOCKS ? "\"GPU\"" : "\"host runtime\"");
+    fact("device", "{\"name\": %s, \"arch\": %d, \"sms\": %d, \"bytes\": %.0f, \"sm_ghz\": %.3f, \"gb_per_s\": %.0f}",
+        fact_text(text, sizeof text, p.name), here.arch, here.sms, (double)p.totalGlobalMem, here.ghz, here.gb_per_s);
+    fact("versions", "{\"amp\": \"%d.%d.%d\", \"driver\": %d, \"runtime\": %d, \"cublaslt\": %lu, \"headers\": %d}",
+        AMP_VERSION_MAJOR, AMP_VERSION_MINOR, AMP_VERSION_PATCH, driver, runtime, (unsigned long)cublasLtGetVersion(),
+        CUDART_VERSION);
     printf("clocks     SM %.3f GHz at most; memory %d MHz, %d bits: %.0f GB/s nominal; rates per SM as on %s\n",
         here.ghz, khz / 1000, bits, here.gb_per_s, as_of);
 }
@@ -193,7 +197,7 @@ static void kernel_line(const char *name, work *w, double bytes, double extra) {
     double pipe[SASS_PIPES], all = sass_recorded(table, here.arch, name, "normal", pipe), bound, t[2];
     int own = all > 0, half;
     const char *limit = "";
-    char a[24], b[24], c[24], d[24];
+    char a[24], b[24], c[24], d[24], n[3][32];
     if (!own) all = sass_recorded(table, here.fp64_shared ? 86 : 90, name, "normal", pipe);
     right(all > 0, "a row of tests/expected/sass.txt");
     bound = all > 0 ? sass_bound(&here, pipe, all, bytes, &limit) : 0;
@@ -206,6 +210,11 @@ static void kernel_line(const char *name, work *w, double bytes, double extra) {
     printf("  %-22s %5.0f MB  %5s %-5s%s  %9s  %6s  %6s\n", name, bytes * 1e-6, told(a, "%.2f", bound), limit,
         own ? " " : "*", told(b, "%.0f", bytes * 1e-9 / t[0]), told(c, "%.2f", bytes * 1e-9 / t[0] / here.gb_per_s),
         told(d, "%.2f", t[0] / t[1]));
+    fact("kernels[]",
+        "{\"name\": \"%s\", \"bound\": %.3f, \"limit\": \"%s\", \"own_code\": %s, \"gb_per_s\": %s, \"share\": %s, "
+        "\"half_subnormal\": %s}",
+        name, bound, limit, own ? "true" : "false", fact_number(n[0], bytes * 1e-9 / t[0]),
+        fact_number(n[1], bytes * 1e-9 / t[0] / here.gb_per_s), fact_number(n[2], t[0] / t[1]));
 }
 /* amp_step on n parameters: the whole step, then its update alone: what is left without the inspection. */
 typedef struct trained {
@@ -312,7 +321,7 @@ static void kernels(void) {
     amp_scaler *s;
     work w;
     double t;
-    char a[24], b[24];
+    char a[24], b[24], number[32];
     memset(&w, 0, sizeof w);
     w.x = make(AMP_F32, n);
     w.y = make(AMP_F32, n);
@@ -322,6 +331,7 @@ static void kernels(void) {
     t = seconds(&w);
     printf("copy       %s GB/s, %s of nominal\n", told(a, "%.0f", 8e-9 * (double)n / t),
         told(b, "%.2f", 8e-9 * (double)n / t / here.gb_per_s));
+    fact("copy_gb_per_s", "%s", fact_number(number, 8e-9 * (double)n / t));
     puts("kernels    bound: share of nominal bandwidth that the machine code allows at most, counted, and by what");
     puts("           (* code of a different GPU); then GB/s, their share, and the speed on half subnormal data");
     printf("  %-22s %8s  %11s   %9s  %6s  %6s\n", "", "", "bound", "measured", "share", "half");
@@ -381,9 +391,22 @@ static void products(void) {
         }
     printf("products   %d of %d (f32, f16, bf16; three layouts; even, odd sizes, one row) fell to the plain kernel\n",
         plain, all);
+    fact("products", "{\"asked\": %d, \"plain\": %d}", all, plain);
 }
 
 /* ---- questions ---- */
+
+static void ask(int number, const char *question, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void ask(int number, const char *question, const char *format, ...) {
+    char reply[700], a[200], b[900];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(reply, sizeof reply, format, list);
+    va_end(list);
+    printf("  %d %s: %s\n", number, question, reply);
+    fact("questions[]", "{\"number\": %d, \"question\": %s, \"answer\": %s}", number, fact_text(a, sizeof a, question),
+        fact_text(b, sizeof b, reply));
+}
 
 /* what 0: chains of additions in double; 1: conversions to double; 2: both. */
 template <int what> static __global__ void k_pipes(double *out, uint32_t x, int n) {
@@ -431,7 +454,7 @@ static void ask_pipes(void) {
     t[1] = seconds(&w);
     w.run = run_pipes<2>;
     t[2] = seconds(&w);
-    printf("  1 do conversions to double use the units of FP64? adds %s us, conversions %s us, both %s us: %s\n",
+    ask(1, "do conversions to double use the units of FP64", "adds %s us, conversions %s us, both %s us: %s",
         told(text[0], "%.1f", 1e6 * t[0]), told(text[1], "%.1f", 1e6 * t[1]), told(text[2], "%.1f", 1e6 * t[2]),
         shared_or_not(t));
     drop(w.y);
@@ -449,7 +472,7 @@ static void ask_small_step(void) {
     step = seconds(&w);
     w.run = run_inspect;
     inspect = seconds(&w);
-    printf("  2 a step of 1 M parameters, in a row: %s us, of which inspection and next scale %s us, update %s us\n",
+    ask(2, "a step of 1 M parameters, in a row", "%s us, of which inspection and next scale %s us, update %s us",
         told(a, "%.1f", 1e6 * step), told(b, "%.1f", 1e6 * inspect), told(c, "%.1f", 1e6 * (step - inspect)));
     train_end(&o);
 }
@@ -486,7 +509,7 @@ static void ask_nan(void) {
     last_plan[0] = 0;
     need(amp_gemm(ctx, &g) == AMP_OK, "amp_gemm");
     how = strstr(last_plan, "batch 1: ");
-    printf("  3 d full of NaN, beta 0 read on the device, k %lu: does a NaN come through? %s; %s\n", (unsigned long)k,
+    ask(3, "d full of NaN, beta 0 read on the device: does a NaN come through", "%s; %s",
         right(all_are(g.d, (float)k), "beta 0 lets a NaN through, or the sum is wrong") ? "no" : "YES",
         how ? how + 9 : "no plan");
     drop(beta);
@@ -510,22 +533,133 @@ static const char *f8(size_t m, amp_dtype to, char text[512]) {
 }
 static void ask_f8(void) {
     char text[512];
-    printf("  4 FP8, x w^T, 24 rows, to bf16: %s\n", f8(24, AMP_BF16, text));
-    printf("  5 FP8, x w^T, 17 rows, to bf16: %s\n", f8(17, AMP_BF16, text));
-    printf("  6 FP8, x w^T, 32 rows, to FP8, C not read: %s\n", f8(32, AMP_F8E4M3, text));
+    ask(4, "FP8, x w^T, 24 rows, to bf16", "%s", f8(24, AMP_BF16, text));
+    ask(5, "FP8, x w^T, 17 rows, to bf16", "%s", f8(17, AMP_BF16, text));
+    ask(6, "FP8, x w^T, 32 rows, to FP8, C not read", "%s", f8(32, AMP_F8E4M3, text));
+}
+static amp_status run_product(const work *w) { return amp_gemm(ctx, (const amp_gemm_desc *)w->desc); }
+/* Before sm_80 BF16 is the plain kernel's: is that worse than cuBLASLt's, which lt_probe times? */
+static void ask_bf16(void) {
+    static const amp_dtype types[] = {AMP_F16, AMP_BF16};
+    size_t e = tiny ? 16 : 1024;
+    char text[2][24];
+    int i;
+    last_plan[0] = 0;
+    for (i = 0; i < 2; i++) {
+        amp_gemm_desc g = product(types[i], types[i], e, e, e, 1);
+        work w;
+        memset(&w, 0, sizeof w);
+        w.desc = &g;
+        w.run = run_product;
+        told(text[i], "%.1f", 1e6 * seconds(&w));
+        product_end(&g);
+    }
+    ask(7, "x w^T of f16 and bf16", "%lu^3: f16 %s us, bf16 %s us, %s", (unsigned long)e, text[0], text[1],
+        strstr(last_plan, "plain kernel") ? "by the plain kernel" : "by cuBLASLt");
+}
+/* GELU's derivative and the bias gradient: in the product, after it, or one each? */
+static void ask_gradient(void) {
+    size_t e = tiny ? 16 : 1024;
+    char how[512];
+    const char *at;
+    amp_gemm_desc g = product(AMP_F16, AMP_F16, e, e, e, 0);
+    amp_array aux = filled(AMP_F16, e * e, 1.0f), dbias = make(AMP_F16, e);
+    g.act = AMP_GELU;
+    g.backward = 1;
+    g.aux = aux;
+    g.dbias = dbias;
+    last_tune[0] = 0;
+    need(amp_gemm_tune(ctx, &g) == AMP_OK && amp_gemm_explain(ctx, how, sizeof how, &g) == AMP_OK, "tuning");
+    at = strstr(how, "batch 1: ");
+    ask(8, "GELU's derivative and the bias gradient, tuned", "%lu^3: %s%s%s", (unsigned long)e, at ? at + 9 : how,
+        CLOCKS ? "; " : "", CLOCKS ? last_tune : "");
+    drop(aux);
+    drop(dbias);
+    product_end(&g);
+}
+
+/* ---- a training step ---- */
+
+static void train_result(
+    const train_shape *s, const contest *ours, const contest *theirs, int rounds, float first, float last) {
+    const int both = CLOCKS && !theirs->failed;
+    const double ms = CLOCKS ? 1e3 * median(ours, rounds) : 0, torch = both ? 1e3 * median(theirs, rounds) : 0;
+    char name[300], n[3][32], text[2][24];
+    printf("training   GPT-2's layers, %lu rows, f16: loss %.3f -> %.3f; a step %s ms", (unsigned long)s->rows,
+        (double)first, (double)last, told(text[0], "%.1f", ms));
+    if (*bench.peer)
+        printf("; %s: AMP %s ms, ratio %s\n", bench.peer, told(text[1], "%.1f", torch),
+            both ? told(name, "%.2f", torch / ms) : "-");
+    else
+        puts("; no PyTorch");
+    fact("training",
+        "{\"model\": \"%s\", \"rows\": %lu, \"loss\": [%.4f, %.4f], \"ms\": %s, \"torch\": %s, \"torch_ms\": %s, "
+        "\"ratio\": %s}",
+        s->name, (unsigned long)s->rows, (double)first, (double)last, fact_number(n[0], ms),
+        *bench.peer ? fact_text(name, sizeof name, bench.peer) : "null", fact_number(n[1], torch),
+        fact_number(n[2], both ? torch / ms : 0));
+}
+static void training(void) {
+    static const train_shape large = {"gpt2", 4096, 768, 12, 50304, 1024}, small = {"gpt2", 8, 16, 1, 40, 8};
+    static train_net net;
+    const train_shape *s = tiny ? &small : &large;
+    const train_mode *mode = &train_modes[1];
+    const int rounds = rounds_of(5);
+    amp_step_record before, record;
+    contest r[2];
+    char peer[120];
+    float first, last;
+    int k;
+    if (train_create(&net, ctx, s, mode) != AMP_OK) { /* too little memory, most likely */
+        printf("training   skipped: %s\n", amp_last_error(ctx));
+        fact("training", "null");
+        train_destroy(&net);
+        return;
+    }
+    need(train_step(&net) == AMP_OK, "a training step");
+    first = last = train_loss(&net);
+    for (k = 1; k < (tiny ? 6 : 20); k++) {
+        need(train_step(&net) == AMP_OK, "a training step");
+        last = train_loss(&net);
+    }
+    right(amp_is_finite(last) && last < first, "the loss of a GPT-2 falls");
+    net.step.lr = AMP_NONE; /* the numbers in every product stay as they are */
+    net.step.weight_decay = 0;
+    need(amp_sync(ctx) == AMP_OK && amp_step_poll(net.params, &before) == AMP_OK, "amp_step_poll");
+    memset(r, 0, sizeof r);
+    r[0].name = "amp";
+    r[0].fn = run_train;
+    r[0].ctx = ctx;
+    r[0].x = &net;
+    r[0].work = 1;
+    snprintf(peer, sizeof peer, "train %s %lu %lu %lu %lu %lu amp", s->name, (unsigned long)s->rows,
+        (unsigned long)s->width, (unsigned long)s->layers, (unsigned long)s->vocab, (unsigned long)s->context);
+    r[1] = peer_contest("torch AMP fp16", peer, 1);
+    compete(r, 2, rounds, 0.05);
+    need(amp_sync(ctx) == AMP_OK && amp_step_poll(net.params, &record) == AMP_OK, "amp_step_poll");
+    right(net.failed == AMP_OK && record.skipped == before.skipped, "every timed step was taken");
+    train_result(s, &r[0], &r[1], rounds, first, last);
+    train_destroy(&net);
+    peer_forget();
 }
 
 int main(int argc, char **argv) {
     amp_cuda_desc d = AMP_ZERO;
+    const char *peer = NULL;
     int i;
     for (i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--tiny"))
-            tiny = 1;
+            tiny = bench.tiny = 1;
+        else if (!strcmp(argv[i], "--facts") && i + 1 < argc)
+            facts = fopen(argv[++i], "w");
+        else if (!strcmp(argv[i], "--peer") && i + 1 < argc)
+            peer = argv[++i];
         else if (!strcmp(argv[i], "--table") && i + 1 < argc)
             table = argv[++i];
         else
-            return fprintf(stderr, "usage: check_gpu [--table FILE] [--tiny]\n"), 2;
+            return fprintf(stderr, "usage: check_gpu [--table FILE] [--facts FILE] [--peer COMMAND] [--tiny]\n"), 2;
     }
+    peer_open(peer); /* its process starts before CUDA does */
     if (!amp_cuda_available()) return puts("check_gpu needs a CUDA device"), 1;
     d.logger.fn = note;
     need(amp_cuda_create(&ctx, d) == AMP_OK, "a CUDA context");
@@ -539,9 +673,14 @@ int main(int argc, char **argv) {
     ask_small_step();
     ask_nan();
     ask_f8();
+    ask_bf16();
+    ask_gradient();
+    training();
+    peer_close();
     (void)cudaEventDestroy(before);
     (void)cudaEventDestroy(after);
     amp_ctx_destroy(ctx);
-    printf("results    %d checked, %d wrong\n", checks, wrong);
-    return wrong != 0;
+    printf("results    %d checked, %d wrong\n", bench.checked, bench.wrong);
+    fact("results", "{\"checked\": %d, \"wrong\": %d}", bench.checked, bench.wrong);
+    return bench.wrong != 0;
 }

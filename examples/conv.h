@@ -2,16 +2,23 @@
  *
  * One routine for convolutions of 1, 2 and 3 dimensions and transposed ones, with stride, padding, dilation and groups.
  * Arrays are channels last: x is [batch, size[0], size[1], size[2], in], and the weight is PyTorch's in its format of
- * that name: [out, taps, in / groups], and [in, taps, out / groups] of a transposed one. Two sides of a layer are told
- * apart by what a window does with them. The wide side is where windows are taken from: x of a convolution, y of a
- * transposed one. The other side has one place per window. With a row of patches per place, the elements of its
- * window, products do all of the work (im2col and col2im: K. Chellapilla, S. Puri, P. Simard, 2006):
+ * that name: [out, taps, in / groups], and [in, taps, out / groups] of a transposed one; or, with channels_first,
+ * PyTorch's usual [batch, in, size[0], size[1], size[2]] and [out, in / groups, taps], [in, out / groups, taps]. Two
+ * sides of a layer are told apart by what a window does with them. The wide side is where windows are taken from: x of
+ * a convolution, y of a transposed one. The other side has one place per window. With a row of patches per place, the
+ * elements of its window, products do all of the work (im2col and col2im: K. Chellapilla, S. Puri, P. Simard, 2006):
  *
  *     places  = patches w^T        patches gathered from the wide side: im2col
  *     dw      = places^T patches   of the same patches
  *     patches = places w           summed up into the wide side: col2im
  *
  * In a convolution these are y, dw and dx; in a transposed one dx, dw and y. Groups are the batch of each product.
+ * Channels first, the images are the batch, patches have a column per place, and of each image n
+ *
+ *     places_n  = w patches_n            with a bias per row of the product (bias_per_row)
+ *     dw        = sum of places_n patches_n^T            over the images (sum_batches)
+ *     patches_n = w^T places_n
+ *     dbias     = sum of dy_n times ones                 the same
  */
 #ifndef CONV_H
 #define CONV_H
@@ -31,10 +38,10 @@ typedef struct conv {                       /* one layer: 1-d and 2-d ones leave
     size_t taps[3], stride[3], dilation[3]; /* 0 => 1 */
     size_t pad[3];
     size_t extra[3]; /* transposed: output_padding, at the end */
-    int transposed;
+    int transposed, channels_first;
     amp_array x, w, y, bias;     /* bias: [out] of any dtype, or data NULL; all else has one dtype */
     amp_array dy, dx, dw, dbias; /* dx, dbias: data NULL if not wanted */
-    amp_array patches;           /* scratch of conv_patches(c) elements, which layers may share */
+    amp_array patches;           /* scratch of conv_scratch(c) elements, which layers may share */
     /* filled by conv_sizes */
     conv_map map;
     size_t y_size[3], rows, k; /* rows: places of all images; k: elements of a group's window */
@@ -55,6 +62,37 @@ ROW size_t conv_column(const conv_map *m, size_t tap, size_t channel) {
     return group * (m->n_taps - 1) * width + tap * width + channel;
 }
 
+/* The pixel that a window at `place` has under `tap`; 0: it is outside. Unsigned: what is before the first one is a
+   very large number. Both functions go on from the number of the image. */
+ROW int conv_pixel_of(const conv_map *m, const size_t place[3], const size_t tap[3], size_t *pixel) {
+    size_t d;
+    int inside = 1;
+    for (d = 0; d < 3; d++) {
+        size_t p = place[d] * m->stride[d] + tap[d] * m->dilation[d] - m->pad[d];
+        inside &= p < m->wide[d];
+        *pixel = *pixel * m->wide[d] + p;
+    }
+    return inside;
+}
+/* The place whose window has the pixel `at` under `tap`; 0: there is none. */
+ROW int conv_place_of(const conv_map *m, const size_t at[3], const size_t tap[3], size_t *place) {
+    size_t d;
+    int read = 1;
+    for (d = 0; d < 3; d++) {
+        size_t p = at[d] + m->pad[d] - tap[d] * m->dilation[d];
+        read &= p % m->stride[d] == 0 && p / m->stride[d] < m->places[d];
+        *place = *place * m->places[d] + p / m->stride[d];
+    }
+    return read;
+}
+ROW size_t conv_volume(const size_t size[3]) { return size[0] * size[1] * size[2]; }
+ROW void conv_copy(void *to, size_t i, const void *from, size_t k, int inside, amp_dtype t) { /* bits, or zero */
+    if (t == AMP_F32)
+        ((float *)to)[i] = inside ? ((const float *)from)[k] : 0.0f;
+    else
+        ((amp_any16 *)to)[i].bits = inside ? ((const amp_any16 *)from)[k].bits : 0;
+}
+
 /* patches[row] = the window of place `row`; zeros where it is outside. Bits are copied. */
 typedef struct im2col_job {
     amp_dtype t;
@@ -64,26 +102,27 @@ typedef struct im2col_job {
 } im2col_job;
 ROW void im2col(const im2col_job *j, size_t row, amp_dtype t, team w) {
     const conv_map *m = &j->map;
-    size_t place[3], tap[3], i, c, d, image = conv_at(row, m->places, place), at = row * m->n_taps * m->channels;
+    size_t place[3], tap[3], i, c, image = conv_at(row, m->places, place), at = row * m->n_taps * m->channels;
     for (i = 0; i < m->n_taps; i++) {
         size_t pixel = image;
-        int inside = 1;
-        conv_at(i, m->taps, tap);
-        for (d = 0; d < 3; d++) { /* unsigned: what is before the first one is a very large number */
-            size_t p = place[d] * m->stride[d] + tap[d] * m->dilation[d] - m->pad[d];
-            inside &= p < m->wide[d];
-            pixel = pixel * m->wide[d] + p;
-        }
-        for (c = w.lane; c < m->channels; c += w.lanes) {
-            size_t to = at + conv_column(m, i, c), from = pixel * m->channels + c;
-            if (t == AMP_F32)
-                ((float *)j->patches)[to] = inside ? ((const float *)j->wide)[from] : 0.0f;
-            else
-                ((amp_f16 *)j->patches)[to].bits = inside ? ((const amp_f16 *)j->wide)[from].bits : 0;
-        }
+        int inside = (conv_at(i, m->taps, tap), conv_pixel_of(m, place, tap, &pixel));
+        for (c = w.lane; c < m->channels; c += w.lanes)
+            conv_copy(j->patches, at + conv_column(m, i, c), j->wide, pixel * m->channels + c, inside, t);
     }
 }
 ROWS(im2col)
+/* Channels first: patches[row], a row for each image, channel and tap; its element of each place. */
+ROW void im2col_first(const im2col_job *j, size_t row, amp_dtype t, team w) {
+    const conv_map *m = &j->map;
+    size_t place[3], tap[3], i, places = conv_volume(m->places);
+    conv_at(row % m->n_taps, m->taps, tap);
+    for (i = w.lane; i < places; i += w.lanes) {
+        size_t pixel = row / m->n_taps; /* the number of image and channel */
+        int inside = (conv_at(i, m->places, place), conv_pixel_of(m, place, tap, &pixel));
+        conv_copy(j->patches, row * places + i, j->wide, pixel, inside, t);
+    }
+}
+ROWS_OF(im2col_first, im2col_job)
 
 /* wide[pixel] = bias + the sum of those elements of all patches that are of this pixel, in FP32, tap after tap. */
 enum { CHANNELS_AT_ONCE = 8 };
@@ -103,14 +142,8 @@ ROW void col2im(const col2im_job *j, size_t row, amp_dtype t, team w) {
             first + CHANNELS_AT_ONCE * w.lanes < m->channels ? first + CHANNELS_AT_ONCE * w.lanes : m->channels;
         for (i = 0; i < m->n_taps; i++) {
             size_t place = image;
-            int read = 1; /* by a window whose tap i is here */
             conv_at(i, m->taps, tap);
-            for (d = 0; d < 3; d++) {
-                size_t p = at[d] + m->pad[d] - tap[d] * m->dilation[d];
-                read &= p % m->stride[d] == 0 && p / m->stride[d] < m->places[d];
-                place = place * m->places[d] + p / m->stride[d];
-            }
-            if (!read) continue;
+            if (!conv_place_of(m, at, tap, &place)) continue;
             for (c = first, d = 0; c < end; c += w.lanes, d++)
                 sum[d] += amp_load(j->patches, t, place * m->n_taps * m->channels + conv_column(m, i, c));
         }
@@ -121,6 +154,29 @@ ROW void col2im(const col2im_job *j, size_t row, amp_dtype t, team w) {
     }
 }
 ROWS(col2im)
+/* Channels first: wide[row], the pixels of one channel of one image. */
+ROW void col2im_first(const col2im_job *j, size_t row, amp_dtype t, team w) {
+    const conv_map *m = &j->map;
+    size_t at[3], tap[3], pixels = conv_volume(m->wide), places = conv_volume(m->places), i, k;
+    float bias = j->bias.data ? amp_load(j->bias.data, j->bias.dtype, row % m->channels) : 0.0f;
+    for (i = w.lane; i < pixels; i += w.lanes) {
+        float sum = 0;
+        conv_at(i, m->wide, at);
+        for (k = 0; k < m->n_taps; k++) {
+            size_t place = 0;
+            conv_at(k, m->taps, tap);
+            if (!conv_place_of(m, at, tap, &place)) continue;
+            sum += amp_load(j->patches, t, (row * m->n_taps + k) * places + place);
+        }
+        amp_store(j->wide, t, row * pixels + i, sum + bias);
+    }
+}
+ROWS_OF(col2im_first, col2im_job)
+/* A column of ones: what sums up the rows of a matrix. */
+ROW void ones_first(const im2col_job *j, size_t row, amp_dtype t, team w) {
+    if (!w.lane) amp_store(j->patches, t, row, 1.0f);
+}
+ROWS_OF(ones_first, im2col_job)
 
 /* The sizes that follow from those given: of y, of the wide side, of the patches. */
 static void conv_sizes(conv *c) {
@@ -155,6 +211,10 @@ static size_t conv_pixels(const conv *c) { /* of the wide side, all images */
 }
 static size_t conv_weights(const conv *c) { return (c->transposed ? c->in : c->out) * c->k; }
 static size_t conv_patches(const conv *c) { return c->rows * c->groups * c->k; }
+static size_t conv_scratch(const conv *c) { /* ones take the place of patches, of which there may be fewer */
+    size_t pixels = conv_volume(c->y_size), patches = conv_patches(c);
+    return c->channels_first && pixels > patches ? pixels : patches;
+}
 
 static void conv_gather(amp_ctx *ctx, const conv *c, amp_array wide) {
     im2col_job j = AMP_ZERO;
@@ -162,7 +222,10 @@ static void conv_gather(amp_ctx *ctx, const conv *c, amp_array wide) {
     j.map = c->map;
     j.wide = wide.data;
     j.patches = c->patches.data;
-    im2col_rows(ctx, &j, c->rows);
+    if (c->channels_first)
+        im2col_first_rows(ctx, &j, c->batch * c->map.channels * c->map.n_taps);
+    else
+        im2col_rows(ctx, &j, c->rows);
 }
 static void conv_scatter(amp_ctx *ctx, const conv *c, amp_array wide, amp_array bias) {
     col2im_job j = AMP_ZERO;
@@ -171,17 +234,103 @@ static void conv_scatter(amp_ctx *ctx, const conv *c, amp_array wide, amp_array 
     j.patches = c->patches.data;
     j.bias = bias;
     j.wide = wide.data;
-    col2im_rows(ctx, &j, conv_pixels(c));
+    if (c->channels_first)
+        col2im_first_rows(ctx, &j, c->batch * c->map.channels);
+    else
+        col2im_rows(ctx, &j, conv_pixels(c));
 }
 static amp_array conv_from(amp_array a, size_t element) {
     a.data = (char *)a.data + element * amp_dtype_size(a.dtype);
     a.count = 0;
     return a;
 }
-/* places = patches w^T + bias. A product has one bias, so that groups with biases are a call each. */
-static void conv_to_places(amp_ctx *ctx, const conv *c, amp_array places, amp_array bias) {
-    size_t channels = (c->transposed ? c->in : c->out) / c->groups, calls = bias.data ? c->groups : 1, i;
+/* Of the side that is not wide: a group's channels; the places of an image. */
+static size_t conv_narrow(const conv *c) { return (c->transposed ? c->in : c->out) / c->groups; }
+static size_t conv_places(const conv *c) { return conv_volume(c->map.places); }
+
+/* ---- channels first: the products of one group, over all images ---- */
+static void conv_to_places_first(amp_ctx *ctx, const conv *c, amp_array places, amp_array bias) {
+    size_t narrow = conv_narrow(c), n = conv_places(c), i;
     amp_gemm_desc g = AMP_ZERO;
+    g.batch = c->batch;
+    g.m = narrow;
+    g.n = n;
+    g.k = c->k;
+    g.stride_a = AMP_BROADCAST;
+    g.stride_b = c->groups * c->k * n;
+    g.stride_d = c->groups * narrow * n;
+    g.bias_per_row = 1;
+    for (i = 0; i < c->groups; i++) {
+        g.a = conv_from(c->w, i * narrow * c->k);
+        g.b = conv_from(c->patches, i * c->k * n);
+        g.d = conv_from(places, i * narrow * n);
+        if (bias.data) g.bias = conv_from(bias, i * narrow);
+        must(ctx, amp_gemm(ctx, &g));
+    }
+}
+static void conv_to_patches_first(amp_ctx *ctx, const conv *c, amp_array places) {
+    size_t narrow = conv_narrow(c), n = conv_places(c), i;
+    amp_gemm_desc g = AMP_ZERO;
+    g.batch = c->batch;
+    g.m = c->k;
+    g.n = n;
+    g.k = narrow;
+    g.trans_a = 1;
+    g.stride_a = AMP_BROADCAST;
+    g.stride_b = c->groups * narrow * n;
+    g.stride_d = c->groups * c->k * n;
+    for (i = 0; i < c->groups; i++) {
+        g.a = conv_from(c->w, i * narrow * c->k);
+        g.b = conv_from(places, i * narrow * n);
+        g.d = conv_from(c->patches, i * c->k * n);
+        must(ctx, amp_gemm(ctx, &g));
+    }
+}
+static void conv_to_weights_first(amp_ctx *ctx, const conv *c, amp_array places) {
+    size_t narrow = conv_narrow(c), n = conv_places(c), i;
+    amp_gemm_desc g = AMP_ZERO;
+    g.batch = c->batch;
+    g.m = narrow;
+    g.n = c->k;
+    g.k = n;
+    g.trans_b = 1;
+    g.sum_batches = 1;
+    g.stride_a = c->groups * narrow * n;
+    g.stride_b = c->groups * c->k * n;
+    for (i = 0; i < c->groups; i++) {
+        g.a = conv_from(places, i * narrow * n);
+        g.b = conv_from(c->patches, i * c->k * n);
+        g.d = conv_from(c->dw, i * narrow * c->k);
+        must(ctx, amp_gemm(ctx, &g));
+    }
+}
+static void conv_to_bias_first(amp_ctx *ctx, const conv *c) { /* dbias: the scratch has ones in it */
+    im2col_job ones = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    g.batch = c->batch;
+    g.m = c->out;
+    g.n = 1;
+    g.k = conv_volume(c->y_size);
+    g.sum_batches = 1;
+    g.stride_b = AMP_BROADCAST;
+    g.a = c->dy;
+    g.b = c->patches;
+    g.d = c->dbias;
+    ones.t = c->patches.dtype;
+    ones.patches = c->patches.data;
+    ones_first_rows(ctx, &ones, g.k);
+    must(ctx, amp_gemm(ctx, &g));
+}
+
+/* ---- channels last ----
+   places = patches w^T + bias. A product has one bias, so that groups with biases are a call each. */
+static void conv_to_places(amp_ctx *ctx, const conv *c, amp_array places, amp_array bias) {
+    size_t channels = conv_narrow(c), calls = bias.data ? c->groups : 1, i;
+    amp_gemm_desc g = AMP_ZERO;
+    if (c->channels_first) {
+        conv_to_places_first(ctx, c, places, bias);
+        return;
+    }
     g.m = c->rows;
     g.n = channels;
     g.k = g.stride_a = c->k;
@@ -200,7 +349,11 @@ static void conv_to_places(amp_ctx *ctx, const conv *c, amp_array places, amp_ar
 }
 static void conv_to_patches(amp_ctx *ctx, const conv *c, amp_array places) { /* patches = places w */
     amp_gemm_desc g = AMP_ZERO;
-    g.k = g.stride_a = (c->transposed ? c->in : c->out) / c->groups;
+    if (c->channels_first) {
+        conv_to_patches_first(ctx, c, places);
+        return;
+    }
+    g.k = g.stride_a = conv_narrow(c);
     g.m = c->rows;
     g.n = g.stride_d = c->k;
     g.lda = c->groups * g.k;
@@ -213,7 +366,11 @@ static void conv_to_patches(amp_ctx *ctx, const conv *c, amp_array places) { /* 
 }
 static void conv_to_weights(amp_ctx *ctx, const conv *c, amp_array places) { /* dw = places^T patches */
     amp_gemm_desc g = AMP_ZERO;
-    g.m = g.stride_a = (c->transposed ? c->in : c->out) / c->groups;
+    if (c->channels_first) {
+        conv_to_weights_first(ctx, c, places);
+        return;
+    }
+    g.m = g.stride_a = conv_narrow(c);
     g.k = c->rows;
     g.n = g.stride_b = c->k;
     g.trans_a = 1;
@@ -237,15 +394,11 @@ static void conv_forward(amp_ctx *ctx, const conv *c) {
 }
 static void conv_backward(amp_ctx *ctx, const conv *c) { /* dw, dbias and dx of dy */
     const amp_array none = AMP_ZERO;
-    amp_linear_desc columns = AMP_ZERO; /* its dbias alone: the column sums of dy */
-    if (c->dbias.data) {
-        columns.rows = c->transposed ? conv_pixels(c) : c->rows;
-        columns.in = 1; /* not read */
-        columns.out = c->out;
-        columns.dy = c->dy;
-        columns.dbias = c->dbias;
-        must(ctx, amp_linear_backward(ctx, &columns));
-    }
+    size_t places = c->batch * conv_volume(c->y_size);
+    if (c->dbias.data && c->channels_first)
+        conv_to_bias_first(ctx, c);
+    else if (c->dbias.data)
+        must(ctx, amp_column_sums(ctx, c->dbias, c->dy, places, c->out, 0, 0));
     conv_gather(ctx, c, c->transposed ? c->dy : c->x); /* again, rather than kept: layers share the scratch */
     conv_to_weights(ctx, c, c->transposed ? c->x : c->dy);
     if (!c->dx.data) return;

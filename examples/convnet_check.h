@@ -48,7 +48,7 @@ typedef void (*conv_visit)(conv_test *e, size_t x, size_t w, size_t y);
 static void conv_loops(conv_test *e, conv_visit visit) {
     const conv *c = &e->c;
     const conv_map *m = &c->map;
-    size_t places = m->places[0] * m->places[1] * m->places[2], pixels = m->wide[0] * m->wide[1] * m->wide[2];
+    size_t places = conv_volume(m->places), pixels = conv_volume(m->wide);
     size_t many = (c->transposed ? c->in : c->out) / c->groups, few = m->channels / c->groups; /* channels of a group */
     size_t n, p, i, g, a, b;
     for (n = 0; n < c->batch; n++)
@@ -70,6 +70,11 @@ static void conv_loops(conv_test *e, conv_visit visit) {
                             size_t place_at = ((n * places + p) * c->groups + g) * many + a;
                             size_t wide_at = ((n * pixels + pixel) * c->groups + g) * few + b;
                             size_t w = ((g * many + a) * m->n_taps + i) * few + b;
+                            if (c->channels_first) {
+                                place_at = ((n * c->groups + g) * many + a) * places + p;
+                                wide_at = ((n * c->groups + g) * few + b) * pixels + pixel;
+                                w = ((g * many + a) * few + b) * m->n_taps + i;
+                            }
                             if (c->transposed)
                                 visit(e, place_at, w, wide_at);
                             else
@@ -96,7 +101,7 @@ static size_t conv_count(const conv_test *e, int array) {
     return c->transposed ? wide : places;
 }
 /* Random inputs, in context memory and in double; the seed is the case's. */
-static void conv_test_create(conv_test *e, amp_ctx *ctx, const conv_case *k, amp_dtype t) {
+static void conv_test_create(conv_test *e, amp_ctx *ctx, const conv_case *k, amp_dtype t, int first) {
     conv *c = &e->c;
     size_t i;
     int a;
@@ -107,6 +112,7 @@ static void conv_test_create(conv_test *e, amp_ctx *ctx, const conv_case *k, amp
     c->out = k->out;
     c->groups = k->groups;
     c->transposed = k->transposed;
+    c->channels_first = first;
     memcpy(c->size, k->size, sizeof k->size);
     memcpy(c->taps, k->taps, sizeof k->taps);
     memcpy(c->stride, k->stride, sizeof k->stride);
@@ -138,12 +144,13 @@ static void conv_test_create(conv_test *e, amp_ctx *ctx, const conv_case *k, amp
     if (k->bias) c->dbias = e->device[DBIAS];
 }
 /* The largest error, as a share of what is allowed: FP32 sums of n terms; one rounding to the dtype, and one more of
-   each term where columns are summed up. */
+   each term where columns are summed up, or (CUDA) of the sum to which a bias per row is added. */
 static double conv_error(amp_ctx *ctx, conv_test *e, int array) {
     const conv *c = &e->c;
     size_t n = e->count[array], terms = c->rows + c->k + c->map.n_taps * c->in + conv_pixels(c), i;
     double half = e->t == AMP_F32 ? ldexp(1, -24) : ldexp(1, e->t == AMP_F16 ? -11 : -8), worst = 0;
-    double unit = (double)terms * ldexp(1, -23) + (array == (c->transposed ? Y : DX) ? half : 0);
+    int twice = array == (c->transposed ? Y : DX) || (array == Y && c->channels_first && c->bias.data);
+    double unit = (double)terms * ldexp(1, -23) + (twice ? half : 0);
     void *host = allocate(n, amp_dtype_size(e->t));
     must(ctx, amp_copy(ctx, host, e->device[array].data, n * amp_dtype_size(e->t)));
     for (i = 0; i < n; i++) {
@@ -154,22 +161,24 @@ static double conv_error(amp_ctx *ctx, conv_test *e, int array) {
     free(host);
     return worst;
 }
-static int check_conv(amp_ctx *ctx, const conv_case *k, amp_dtype t) {
+static int check_conv(amp_ctx *ctx, const conv_case *k, amp_dtype t, int first) { /* first: channels */
     static conv_test e;
     static const int outputs[4] = {Y, DX, DW, DBIAS};
     double error[4] = {0}, worst = 0;
     void *p;
     size_t pixels, i;
     int a;
-    conv_test_create(&e, ctx, k, t);
-    must(ctx, amp_alloc(ctx, &p, conv_patches(&e.c) * amp_dtype_size(t), "check"));
-    e.c.patches = amp_arrn(p, t, conv_patches(&e.c));
+    conv_test_create(&e, ctx, k, t, first);
+    must(ctx, amp_alloc(ctx, &p, conv_scratch(&e.c) * amp_dtype_size(t), "check"));
+    e.c.patches = amp_arrn(p, t, conv_scratch(&e.c));
     conv_forward(ctx, &e.c);
     conv_backward(ctx, &e.c);
     conv_loops(&e, conv_visit_all);
+    pixels = conv_volume(e.c.y_size);
     for (i = 0; i < e.count[Y]; i++) {
-        conv_add(&e, Y, i, e.value[BIAS][i % e.c.out], 1);
-        conv_add(&e, DBIAS, i % e.c.out, e.value[DY][i], 1);
+        size_t channel = (first ? i / pixels : i) % e.c.out;
+        conv_add(&e, Y, i, e.value[BIAS][channel], 1);
+        conv_add(&e, DBIAS, channel, e.value[DY][i], 1);
     }
     for (a = 0; a < 4; a++) {
         if (outputs[a] == DBIAS && !k->bias) continue;
@@ -181,9 +190,9 @@ static int check_conv(amp_ctx *ctx, const conv_case *k, amp_dtype t) {
         must(ctx, amp_free(ctx, e.device[a].data));
         free(e.value[a]);
     }
-    pixels = e.c.y_size[0] * e.c.y_size[1] * e.c.y_size[2];
-    return claim(worst <= 1 && pixels == k->pixels, "%s, %s: y %.2f, dx %.2f, dw %.2f, dbias %.2f of the allowed error",
-        k->name, amp_dtype_name(t), error[0], error[1], error[2], error[3]);
+    return claim(worst <= 1 && pixels == k->pixels,
+        "%s%s, %s: y %.2f, dx %.2f, dw %.2f, dbias %.2f of the allowed error", k->name, first ? ", channels first" : "",
+        amp_dtype_name(t), error[0], error[1], error[2], error[3]);
 }
 
 /* ==== batch norm, ReLU and pooling beside central differences ===================================================== */
@@ -352,8 +361,10 @@ static int check_training(amp_ctx *ctx, options o, const images *data, const ima
 static int check(amp_ctx *ctx, const options *o, const images *data, const images *test) {
     int wrong = 0, i;
     for (i = 0; i < N_CASES; i++) {
-        wrong += check_conv(ctx, &cases[i], AMP_F32);
-        wrong += check_conv(ctx, &cases[i], i % 3 ? AMP_F16 : AMP_BF16);
+        wrong += check_conv(ctx, &cases[i], AMP_F32, 0);
+        wrong += check_conv(ctx, &cases[i], i % 3 ? AMP_F16 : AMP_BF16, 0);
+        wrong += check_conv(ctx, &cases[i], i % 3 ? AMP_F32 : AMP_F16, 1);
+        wrong += check_conv(ctx, &cases[i], i % 3 == 1 ? AMP_BF16 : i % 3 ? AMP_F16 : AMP_F32, 1);
     }
     wrong += check_norm(ctx);
     progress.start = seconds();

@@ -225,9 +225,9 @@ ROW void swap(const swap_job *j, size_t row, amp_dtype t, team w) {
             else if (t == AMP_F32)
                 ((float *)j->apart)[a + c] = ((float *)j->joined)[b + c];
             else if (j->join)
-                ((amp_f16 *)j->joined)[b + c] = ((amp_f16 *)j->apart)[a + c];
+                ((amp_any16 *)j->joined)[b + c] = ((amp_any16 *)j->apart)[a + c];
             else
-                ((amp_f16 *)j->apart)[a + c] = ((amp_f16 *)j->joined)[b + c];
+                ((amp_any16 *)j->apart)[a + c] = ((amp_any16 *)j->joined)[b + c];
         }
     }
 }

@@ -1,8 +1,10 @@
 #!/bin/sh
 # usage: builds.sh [--full]    amp in other people's build systems: `make install`, uninstall, shared and install-shared into folders with
 # spaces; pkg-config; CMake: add_subdirectory, FetchContent, find_package after each kind of install, version requests; two foreign-shaped
-# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; Python's ctypes; the notebook's format. --full: Conan's package and its test.
-# What is not installed is skipped: cmake pkg-config python3 numpy conan. Last line: N passed, N failed, N skipped.
+# programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; the first program of amp.h under -flto, -fvisibility=hidden,
+# --gc-sections, in a shared object that comes and goes, under valgrind; Python's ctypes and the wheel; the notebook's format; files for a hosting
+# site, editors, contributors and teachers; `make dist`. --full: Conan's package and its test.
+# What is not installed is skipped: cmake pkg-config python3 numpy valgrind conan. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 top=$PWD full='' debug=1
@@ -116,26 +118,107 @@ else skip "builds: no cmake, or no $CXX"; fi
 try "dropin/threads.c: compile" "$CC" -std=c11 -O0 -DAMP_NO_SIMD -Wall -Wextra -Werror -I. tests/dropin/threads.c -o "$work/threads" -lm -pthread &&
     try "dropin/threads.c" "$work/threads"
 
+# ---- make dist, of a checkout of its own ----
+if has git && has sha256sum && git rev-parse -q --verify HEAD >/dev/null 2>&1; then
+    (
+        mkdir "$work/repository" && git ls-files -z amp.h amp_cuda.cuh LICENSE Makefile tools cmake | xargs -0 cp --parents -t "$work/repository" && cd "$work/repository" &&
+            git init -q . && git add -A && git -c user.name=amp -c user.email=amp@example.org commit -qm x
+    ) >"$work/log" 2>&1 || bad "a checkout for make dist: $(cat "$work/log")"
+    dist() { (cd "$work/repository" && tools/dist.sh 0.0.1 "$1"); }
+    try "make dist" dist "$work/dist 1" && sleep 1 && try "make dist again" dist "$work/dist 2"
+    try "make dist: the same bytes" diff -r "$work/dist 1" "$work/dist 2"
+    if [ "$(tar tzf "$work/dist 1/amp-0.0.1-headers.tar.gz" | grep -c -E 'amp.h$|amp_cuda.cuh$|LICENSE$')" = 3 ]; then ok; else bad "dist: the headers' tarball"; fi
+    echo >>"$work/repository/amp.h"
+    refused "make dist of a changed tree" dist "$work/dist 3"
+    if [ -e "$work/dist 3" ]; then bad "make dist of a changed tree left files"; else ok; fi
+else skip "builds: no git checkout, so make dist was not tried"; fi
+# ---- the first program of amp.h, as others build and link it ----
+lean='-std=c99 -O0 -DAMP_NO_SIMD'
+[ -z "$full" ] || lean='-std=c99 -O2'
+sed -n '/^   A COMPLETE PROGRAM/,/^   For a GPU/s/^       //p' amp.h | sed 's/amp_cpu_create(&ctx, NULL)/amp_cpu_create(\&ctx, \&(amp_cpu_desc){.threads = 3})/' >"$work/first.c"
+sed '/^#define AMP_IMPLEMENTATION/d' "$work/first.c" >"$work/user.c"
+printf '#define AMP_IMPLEMENTATION\n#include "amp.h"\n' >"$work/impl.c"
+learns() { "$@" >"$work/said" && grep -q '^loss 0\.00' "$work/said"; }
+first() { # NAME FLAG...: two files, then the program
+    name=$1
+    shift
+    # shellcheck disable=SC2086
+    try "first program, $name: compile" "$CC" $lean "$@" -I. "$work/user.c" "$work/impl.c" -o "$work/first" -lm -pthread && try "first program, $name" learns "$work/first"
+}
+echo 'int main(void) { return 0; }' >"$work/nothing.c"
+takes() { "$CC" "$@" "$work/nothing.c" -o "$work/nothing" >/dev/null 2>&1; }
+sections='-ffunction-sections -fdata-sections -Wl,--gc-sections' lto=-flto
+takes -flto || { lto='' && skip "builds: $CC has no -flto"; }
+# shellcheck disable=SC2086
+if takes -fvisibility=hidden $sections; then # all at once; --full: also one by one
+    if first "$lto -fvisibility=hidden --gc-sections" $lto -g -fvisibility=hidden $sections && has nm; then
+        refused "--gc-sections leaves amp_state_save, which nobody calls" sh -c 'nm "$0" | grep -w amp_state_save' "$work/first"
+    fi
+    if has valgrind && valgrind -q "$work/nothing" >/dev/null 2>&1; then
+        try "valgrind finds nothing" learns valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all "$work/first"
+    else skip "builds: no valgrind, or it does not run a program here"; fi
+    [ -z "$full" ] || { first "-fvisibility=hidden" -fvisibility=hidden && first "--gc-sections" $sections && { [ -z "$lto" ] || first "$lto" $lto; }; }
+else skip "builds: $CC has no -fvisibility=hidden or --gc-sections, so valgrind has no program"; fi
+if takes -fvisibility=hidden -shared -fPIC && [ -d /proc/self/task ]; then
+    # shellcheck disable=SC2086
+    sed 's/i < 200/i < 20/' "$work/first.c" >"$work/brief.c" && try "a shared object with amp in it" "$CC" $lean -fvisibility=hidden -fPIC -shared -I. -Dmain='__attribute__((visibility("default"))) first' "$work/brief.c" -o "$work/first.so" -lm -pthread
+    if has nm; then refused "-fvisibility=hidden exports amp_" sh -c 'nm -D --defined-only "$0" | grep " amp"' "$work/first.so"; fi
+    try "unload.c" "$CC" -std=gnu99 -O1 -Wall -Wextra -Werror tests/dropin/unload.c -o "$work/unload" -ldl && try "loaded and unloaded 100 times" "$work/unload" "$work/first.so"
+    if [ "$(grep -c '^loss 0\.' "$work/log")" = 100 ]; then ok
+    else bad "the object that is unloaded does not learn 100 times"; fi
+else skip "builds: no -shared or no /proc, so nothing is unloaded"; fi
+
 # ---- Python ----
 if ! has "$PYTHON"; then skip "builds: no $PYTHON"
 else
     # numpy or not, the header is understood and each struct lies where the compiler has it
     try "make python" mk python PYTHON="$PYTHON" && "$PYTHON" tools/python_bindings.py "$CC" --sizes >"$work/sizes.c" &&
         try "sizes" "$CC" -I. "$work/sizes.c" -o "$work/sizes" && "$work/sizes" >"$work/sizes.txt"
-    try "_amp.py is Python" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python" "$PYTHON" -c 'import _amp'
+    try "_amp.py is Python" env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python/amp" "$PYTHON" -c 'import _amp'
     if "$PYTHON" -c 'import numpy' 2>/dev/null; then
         PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$own/python" "$PYTHON" tests/python_amp.py "$work/sizes.txt" >"$work/log" 2>&1
         rc=$?
-        grep FAIL "$work/log"
+        grep 'FAIL\|^skipped' "$work/log"
         # shellcheck disable=SC2046 # three words are wanted
         set -- $(tail -n 1 "$work/log" | sed 's/[^0-9 ]//g')
-        if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)); else bad "python_amp.py, exit status $rc"; tail -n 5 "$work/log"; fi
-    else skip "builds: no numpy, so bindings/python/amp.py was not run"; fi
-    notebook=$("$PYTHON" tests/notebook.py)
-    # shellcheck disable=SC2046 # three words are wanted
-    set -- $(echo "$notebook" | tail -n 1 | sed 's/[^0-9 ]//g')
-    echo "$notebook" | sed '$d'
-    if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); else bad "notebook.py: no counts"; fi
+        if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); else bad "python_amp.py, exit status $rc"; tail -n 5 "$work/log"; fi
+    else skip "builds: no numpy, so bindings/python was not run"; fi
+    if "$PYTHON" -c 'import setuptools, pip
+try: import setuptools.command.bdist_wheel
+except ImportError: import wheel' 2>/dev/null; then
+        try "pip wheel ." env BUILD="$own" CFLAGS='-O0 -DAMP_NO_SIMD' "$PYTHON" -m pip wheel -q --no-build-isolation --no-deps -w "$own/wheel" . &&
+            try "the wheel's files" "$PYTHON" -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])' "$own"/wheel/amp-*.whl "$work/wheel" &&
+            try "the wheel's library" env PYTHONPATH="$work/wheel/amp" "$PYTHON" -c 'import ctypes, os, sys, _amp
+lib = ctypes.CDLL(os.path.join(sys.argv[1], "amp", "libamp.so"))
+assert lib.amp_version() == _amp.AMP_VERSION' "$work/wheel"
+    else skip "builds: no pip with setuptools and wheel, so pip install . was not tried"; fi
+    if "$PYTHON" -c 'import mypy' 2>/dev/null; then
+        printf '%s\n' 'from amp import _amp as c' 'd = c.amp_step_desc()' 'd.lr = 0.5' 'd.lr = "x"' >"$work/typed.py"
+        refused "types: a string for .lr" env MYPYPATH="$own/python" "$PYTHON" -m mypy --follow-imports=silent --cache-dir="$work/mypy" "$work/typed.py"
+        if grep -q 'typed.py:4: error' "$work/log" && [ "$(grep -c error: "$work/log")" = 1 ]; then ok; else bad "types: $(cat "$work/log")"; fi
+    else skip "builds: no mypy, so the types of the bindings were not read"; fi
+    # the reference: every function is on a page, and one without a class is refused
+    mkdir -p "$work/top" && cp -R tools src docs examples README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE amp.h bench bindings tests "$work/top/"
+    try "reference" "$PYTHON" "$work/top/tools/reference.py" "$work/site"
+    for name in amp_gemm amp_step amp_cuda_create amp_linear_forward; do
+        if grep -q "^## $name { #$name }" "$work"/site/reference/*.md; then ok; else bad "reference: no $name"; fi
+    done
+    echo 'AMP_API void amp_nothing(void);' >>"$work/top/src/amp/page/state.h"
+    refused "reference: a function without a class" "$PYTHON" "$work/top/tools/reference.py" "$work/site"
+    if grep -q 'amp_nothing .*names no class' "$work/log" && [ -e "$work/site/index.md" ]; then ok; else bad "reference: $(cat "$work/log")"; fi
+    if "$PYTHON" -c 'import material, mkdocs' 2>/dev/null; then
+        mkdir -p "$work/top/build" && mv "$work/site" "$work/top/build/site-src"
+        try "the site" env NO_MKDOCS_2_WARNING=1 "$PYTHON" -m mkdocs build -q --strict -f "$work/top/tools/mkdocs.yml"
+    else skip "builds: no mkdocs-material, so the site was not built"; fi
+    try "make slides" "$PYTHON" tools/slides.py docs/teaching/slides.md && cp "$work/log" "$work/slides.html"
+    if [ "$(grep -c '^<section>' "$work/slides.html") $(grep -c '</aside></section>' "$work/slides.html") $(grep -c '^<details>' docs/teaching/quiz.md)" = "30 30 24" ]; then ok; else bad "30 slides with notes and 24 answers are promised"; fi
+    for program in notebook repository; do
+        said=$("$PYTHON" tests/$program.py)
+        # shellcheck disable=SC2046 # three words are wanted
+        set -- $(echo "$said" | tail -n 1 | sed 's/[^0-9 ]//g')
+        echo "$said" | sed '$d'
+        if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); else bad "$program.py: no counts"; fi
+    done
     try "vcpkg.json" "$PYTHON" -c 'import json, sys; d = json.load(open("packaging/vcpkg/vcpkg.json")); sys.exit(d["version"] != sys.argv[1])' "$version"
 fi
 if has vcpkg; then try "vcpkg's format" sh -c 'cp packaging/vcpkg/vcpkg.json "$0/v.json" && vcpkg format-manifest "$0/v.json" && cmp packaging/vcpkg/vcpkg.json "$0/v.json"' "$work"

@@ -158,6 +158,8 @@ c_family() {
         must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
         # included twice, implemented twice, two files
         runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
+        cp "$header" "$tmp/mine.h" && printf '#define AMP_IMPLEMENTATION\n#include "mine.h"\n' >"$tmp/mine.c"
+        must "$cc: AMP_SELF, a copy of a different name" "$cc" -std=c99 -Wall -Werror '-DAMP_SELF="mine.h"' -fsyntax-only "$tmp/mine.c"
         runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
         must "a member is called (x->f)(...), past a macro f(x) of the program" sh -c "! grep -nE '(->|[a-z]\\.)[a-z0-9_]+\\(' '$header' | grep -vE '_fn\\(|torch\\.autocast'"
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
@@ -169,6 +171,11 @@ c_family() {
             looks "$cc switches $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c
         done
         runs "$cc: all switches" "$cc" -std=c99 $WARN $WARN_C -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC switches.c
+        # a profiler's ranges: with a header that records them, and with the toolkit's
+        runs "$cc: AMP_CUDA_NVTX" "$cc" -std=c99 $WARN $WARN_C $lean -Invtx nvtx.c
+        if [ -f "${CUDA_HOME:-/usr/local/cuda}/include/nvtx3/nvToolsExt.h" ]; then
+            must "$cc: AMP_CUDA_NVTX, the toolkit's header" "$cc" -std=c99 $WARN $WARN_C $lean -isystem "${CUDA_HOME:-/usr/local/cuda}/include" -DAMP_CUDA_NVTX -fsyntax-only ../impl.c
+        else skip "$cc: AMP_CUDA_NVTX with the toolkit's header: it is not there"; fi
         compat=
         flag "$cc" c -Wc++-compat && compat=-Wc++-compat
         looks "$cc: the program's own globals, -Wshadow $compat" "$cc" -std=c11 $WARN $WARN_C $compat globals.c

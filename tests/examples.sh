@@ -136,11 +136,11 @@ fi
 
 # ---- convnet: its claims; on the host runtime its kernels; wrong options ----
 convnet() { ${RUN_ENV:-} "$programs/convnet" "$@"; }
-claims "convnet --check" 31 convnet --check --threads 1
+claims "convnet --check" 55 convnet --check --threads 1
 if [ -x "$build/hostcuda/plain/convnet" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
-    claims "convnet --check-layers on the host runtime" 27 "$build/hostcuda/plain/convnet" --check-layers --device cuda
+    claims "convnet --check-layers on the host runtime" 51 "$build/hostcuda/plain/convnet" --check-layers --device cuda
     if grep leaks "$work/err"; then bad "convnet leaks on the host runtime"; else ok; fi
     unset HCU_PROTECT
 else
@@ -238,6 +238,96 @@ ranks() { # NAME VERSION
 }
 ranks openmpi 'Open MPI\|OpenRTE'
 ranks mpich 'MPICH\|HYDRA'
+
+# ---- exchange: what it wrote is read by others, and what they write by it; headers that are wrong ----
+exchange() { (cd "$work" && ${RUN_ENV:-} "$programs/exchange" "$@"); }
+if [ "$(find "$work" -name 'run.*' | wc -l)" != 4 ] || [ -n "$(find "$work" -name '*.tmp')" ]; then bad "exchange: not four files, or a temporary one"; fi
+if "${PYTHON:-python3}" -c 'import numpy' 2>/dev/null; then
+    # shellcheck disable=SC2086 # none, or words
+    counts=$(cd "$work" && "${PYTHON:-python3}" "$top/tests/exchange.py" ${RUN_ENV:-} "$programs/exchange" 2>&1)
+    echo "$counts" | sed '$d'
+    # shellcheck disable=SC2046 # three words are wanted
+    set -- $(echo "$counts" | tail -n 1 | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
+    if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); else bad "exchange.py: $counts"; fi
+else
+    skipped=$((skipped + 1))
+    echo "skipped: exchange beside numpy and safetensors: ${PYTHON:-python3} cannot import numpy"
+fi
+tensors() { # HEADER BYTES-OF-DATA: a safetensors file
+    # shellcheck disable=SC2059
+    printf "$(printf '\\%03o\\%03o\\0\\0\\0\\0\\0\\0' $((${#1} & 255)) $((${#1} >> 8)))"
+    printf '%s' "$1"
+    head -c "$2" /dev/zero
+}
+npy() { # HEADER BYTES-OF-DATA
+    # shellcheck disable=SC2059
+    printf "$(printf '\\223NUMPY\\1\\0\\%03o\\0' ${#1})"
+    printf '%s' "$1"
+    head -c "$2" /dev/zero
+}
+not_taken() { # FILE WORDS: exit status 1, and one line that has them behind the file's name
+    exchange "$1" >"$work/log" 2>"$work/err"
+    rc=$?
+    if [ $rc = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "$1:* $2" "$work/err"; then ok
+    else bad "exchange, $2: $rc, $(cat "$work/log" "$work/err")"; fi
+}
+a='"dtype":"F32","shape":[2],"data_offsets":[0,8]'
+while IFS='|' read -r bytes header words; do
+    tensors "$header" "$bytes" >"$work/bad.safetensors"
+    not_taken bad.safetensors "$words"
+done <<END
+8||'{' is expected
+8|[]|'{' is expected
+8|{"a":{$a}|a comma is expected
+8|{"a":{$a},}|a comma too many
+8|{"a":{"dtype":"F32","shape":[2,],"data_offsets":[0,8]}}|a comma too many
+8|{"a":{$a}}x|text behind the header
+8|{"a":{$a},"a":{$a}}|a name twice
+8|{"a:{$a}}|':' is expected
+8|{"a\\u0062":{$a}}|a name with a backslash
+8|{"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}|a dtype that is not
+8|{"a":{"shape":[2],"data_offsets":[0,8]}}|a tensor without a dtype
+4|{"a":{"dtype":"F32","data_offsets":[0,4]}}|a tensor without a dtype, or without a shape
+8|{"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}}|two offsets are expected
+8|{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}|a number is expected
+8|{"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}}|a list is too long
+8|{"a":{"dtype":"F32","shape":[9999999999999999999999],"data_offsets":[0,8]}}|a number is too large
+8|{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}}|a shape of more elements
+8|{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}|a shape of more elements\|dtype and shape need
+8|{"a":{"dtype":"F32","shape":[1],"data_offsets":[8,4]}}|data behind the end
+4|{"a":{$a}}|data behind the end
+12|{"a":{$a}}|bytes that no tensor has
+12|{"a":{$a},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}|tensors overlap
+16|{"a":{$a},"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}|tensors overlap, or there are bytes between
+8|{"a":{$a,"more":1}}|an unknown field
+8|{"__metadata__":{"a":1},"a":{$a}}|a string is expected
+8|{"__metadata__":{"a":"b\\"},"a":{$a}}|a comma is expected
+END
+while IFS='|' read -r bytes header words; do
+    npy "$header" "$bytes" >"$work/bad.npy"
+    not_taken bad.npy "$words"
+done <<END
+8|{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }|a dtype that is not
+8|{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }|an array stored by columns
+8|{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }|dtype and shape need
+8|{'descr': '<f4', 'fortran_order': False, 'shape': [2], }|a list is expected
+8|{'descr': '<f4', 'fortran_order': False, 'shape': (2,), |a string is expected
+END
+head -c 20 "$work/run.model.safetensors" >"$work/bad.safetensors"
+not_taken bad.safetensors "the header is longer than the file"
+head -c 5 "$work/run.model.safetensors" >"$work/bad.safetensors"
+not_taken bad.safetensors "it is too short"
+head -c 8 "$work/run.model.safetensors" >"$work/bad.npy"
+not_taken bad.npy "it is no .npy"
+not_taken missing.npy "cannot be read"
+# a run does not begin from files that lack a tensor or have it in another shape; it goes on from good ones
+cp "$work/run.weights.safetensors" "$work/half.weights.safetensors"
+cp "$work/run.weights.safetensors" "$work/half.moments.safetensors"
+if exchange 1 half next >"$work/log" 2>"$work/err" || [ -e "$work/next.weights.safetensors" ]; then bad "exchange goes on without moments"
+elif grep -q 'half.moments.safetensors has no 0.weight.exp_avg' "$work/err"; then ok; else bad "exchange without moments: $(cat "$work/err")"; fi
+sed 's/"shape": \[16, 8\]/"shape": [8, 16]/' "$work/run.weights.safetensors" >"$work/half.weights.safetensors"
+if exchange 1 half next >"$work/log" 2>"$work/err" || ! grep -q '0.weight has another shape' "$work/err"; then bad "exchange takes [8, 16] for [16, 8]: $(cat "$work/err")"; else ok; fi
+if exchange 10 run next && exchange next.moments.safetensors | grep -q '^0.bias.step f32 \[\] sum 20$'; then ok; else bad "exchange 10 run next"; fi
 
 # ---- digits: in the defined order every path gives the same weights ----
 digits_weights() { digits --ordered --epochs 1 --out "$work/out" "$@" 2>&1 | grep ' seed 1: '; }

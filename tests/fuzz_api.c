@@ -66,9 +66,9 @@ static void heap_give(void *p, size_t bytes, void *device) {
 #define MAX_PARAMS 6u    /* of a set */
 #define SLOT       1024u /* bytes from one place for an array to the next */
 #define SLOTS      64u
-#define ROOM       1024u /* elements of 4 bytes that each array could have */
+#define ROOM       1024u /* elements that each array could have, of up to 8 bytes */
 #define MARGIN     1024u /* bytes before and after */
-#define ARENA      (SLOTS * SLOT + 64u + 4u * ROOM)
+#define ARENA      (SLOTS * SLOT + 64u + 8u * ROOM)
 
 static struct {
     amp_ctx *ctx[N_CONTEXTS];
@@ -255,6 +255,14 @@ static void *some_place(void) { /* room for ROOM elements of 4 bytes */
     size_t at = (size_t)fuzz_below(SLOTS) * SLOT;
     if (fuzz_percent(10)) at += 4 * (size_t)fuzz_below(16);
     return w.arena + at;
+}
+/* A CPU takes any address of an operand, but a pointer to 8 bytes is aligned to them there; CUDA refuses others. */
+static const int64_t *as_c_wants(const int64_t *p) {
+#ifdef FUZZ_CUDA
+    return p;
+#else
+    return (const int64_t *)(const void *)((const char *)p - (uintptr_t)p % 8u);
+#endif
 }
 static amp_array some_array(amp_dtype t, size_t n) { /* with room for n */
     amp_array a = AMP_ZERO;
@@ -1265,14 +1273,20 @@ static amp_status try_xent(void) {
         d.smoothing = 0;
     }
     SPOIL(d, pointers);
+    d.labels64 = as_c_wants(d.labels64);
     return amp_softmax_cross_entropy(ctx, fuzz_percent(1) ? NULL : &d);
 }
 
 static amp_status try_vocabulary(void) {
-    static const size_t pointers[] = {AT(amp_linear_xent_desc, linear.x.data), AT(amp_linear_xent_desc, linear.w.data),
-        AT(amp_linear_xent_desc, linear.dw.data), AT(amp_linear_xent_desc, linear.dx.data),
-        AT(amp_linear_xent_desc, xent.labels), AT(amp_linear_xent_desc, xent.row_loss),
-        AT(amp_linear_xent_desc, xent.loss), AT(amp_linear_xent_desc, scratch), END};
+#define LAYER(field) AT(amp_linear_xent_desc, linear.field)
+#define LOSS(field)  AT(amp_linear_xent_desc, xent.field)
+    static const size_t pointers[] = {LAYER(x.data), LAYER(w.data), LAYER(bias.data), LAYER(y.data), LAYER(aux.data),
+        LAYER(dy.data), LAYER(dx.data), LAYER(dw.data), LAYER(dbias.data), LAYER(record), LAYER(from), LAYER(before),
+        LAYER(after), LAYER(fp8), LAYER(scratch), LOSS(logits.data), LOSS(labels), LOSS(labels64), LOSS(labels8),
+        LOSS(targets.data), LOSS(weights.data), LOSS(loss), LOSS(row_loss), LOSS(dlogits.data), LOSS(scaler),
+        LOSS(from), AT(amp_linear_xent_desc, scratch), END};
+#undef LAYER
+#undef LOSS
     amp_ctx *ctx = some_context();
     amp_linear_xent_desc d = AMP_ZERO;
     size_t bytes = 0;
@@ -1291,6 +1305,7 @@ static amp_status try_vocabulary(void) {
     if (fuzz_percent(80) && amp_linear_cross_entropy_bytes(ctx, &bytes, &d) == AMP_OK) d.scratch_bytes = bytes;
     if (d.scratch_bytes > 4096) d.scratch = NULL;
     SPOIL(d, pointers);
+    d.xent.labels64 = as_c_wants(d.xent.labels64);
     return amp_linear_cross_entropy(ctx, fuzz_percent(1) ? NULL : &d);
 }
 

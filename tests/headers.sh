@@ -95,6 +95,15 @@ refused 'a verb of another class is accepted' '^< amp_step query' same_verbs "$w
 sed '/X(amp_clip,/d' tests/verbs.h >"$work/verbs.h"
 refused 'a missing verb is accepted' '^> amp_clip enqueue' same_verbs "$work/verbs.h"
 
+# A getter that asks the device, or can fail, returns a status and fills *out; the others return the value (end of >>types).
+one_rule() { # FILE...
+    sed -n 's/^AMP_\(CUDA_\)\{0,1\}API \([a-z_0-9]* amp_[a-z_0-9]*_get([^{]*\);.*/\2/p' "$@" >"$work/getters"
+    [ "$(wc -l <"$work/getters")" -ge 5 ] && ! awk '($1 == "amp_status") != /, amp_[a-z_0-9]* \*out\)$/' "$work/getters" | grep .
+}
+check 'getters follow one rule' one_rule amp.h amp_cuda.cuh
+sed 's/^AMP_API amp_autocast_info amp_autocast_get(const amp_ctx \*ctx)/AMP_API void amp_autocast_get(const amp_ctx *ctx, amp_autocast_info *out)/' amp.h >"$work/getters.h"
+refused 'a getter that fills a pointer and cannot fail is accepted' amp_autocast_get one_rule "$work/getters.h" amp_cuda.cuh
+
 if command -v python3 >/dev/null 2>&1; then
     walls() { python3 tools/walls.py --check "$@"; }
     check 'a part uses names of parts above it, and few of them (tools/walls.py)' walls

@@ -186,6 +186,17 @@ else
     counts=$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed, .*/\1 \2/p' "$work/log")
     if [ $rc = 3 ]; then skip "the page in a browser: it does not answer"
     elif [ -n "$counts" ]; then passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); else bad "page.py: exit status $rc: $(tail -n 3 "$work/log")"; fi
+    mkdocs=$("${PYTHON:-python3}" -c 'import material, mkdocs' 2>/dev/null && echo there)
+    if [ -n "$full" ] && [ -n "$mkdocs" ]; then
+        if MAKEFLAGS='' "${MAKE:-make}" -s -C "$top" site PYTHON="${PYTHON:-python3}" MKDOCS="${PYTHON:-python3} -m mkdocs" >"$work/log" 2>&1; then ok; else bad "make site: $(tail -n 3 "$work/log")"; fi
+        python3 "$top/tests/site.py" "$browser" "$top/build/site" >"$work/log" 2>&1
+        rc=$?
+        grep '^FAIL' "$work/log"
+        counts=$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed, .*/\1 \2/p' "$work/log")
+        if [ $rc = 3 ]; then skip "the site in a browser: it does not answer"
+        elif [ -n "$counts" ]; then passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); else bad "site.py: exit status $rc: $(tail -n 3 "$work/log")"; fi
+    elif [ -n "$full" ]; then skip "the site in a browser: no mkdocs-material"
+    fi
     if [ -n "$full" ]; then
         shown() { # NAME SED-SCRIPT: a fault that only a browser sees
             sed "$2" "$page" >"$work/planted.html"

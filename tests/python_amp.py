@@ -1,23 +1,25 @@
-"""What bindings/python/amp.py promises: PYTHONPATH=build/python python3 tests/python_amp.py [SIZES]
+"""What bindings/python promises: PYTHONPATH=build/python python3 tests/python_amp.py [SIZES]
 
 SIZES: what the program of tools/python_bindings.py --sizes prints. Last line: N passed, N failed, N skipped.
 """
 import ctypes as C
 import copy
 import gc
+import importlib.util
 import itertools
 import os
 import pickle
 import re
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
-import _amp as c
 import amp
+from amp import _amp as c
 
-passed = failed = 0
+passed = failed = skipped = 0
 
 
 def check(good, what):
@@ -27,11 +29,11 @@ def check(good, what):
         print("FAIL", what)
 
 
-def refused(call, what, kind=amp.Error):
+def refused(call, what, kind=amp.Error, words=""):
     try:
         call()
     except kind as e:
-        check(len(str(e)) > 10, what)
+        check(len(str(e)) > 10 and words in str(e), f"{what}: {e}")
     else:
         check(False, what)
 
@@ -184,6 +186,226 @@ def names():
     check([float(p.master(n)[0]) for n in weights] == [1, 0.75, 1], "no_decay")
 
 
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a.view(np.uint8) if a.ndim else a, b.view(np.uint8) if b.ndim else b)
+
+
+def files(folder):
+    """safetensors and .npy files: what is written is read, and what is wrong is refused."""
+    global skipped
+    path, x = os.path.join(folder, "a.safetensors"), np.float32([[1, -2, 0.5], [448, 0, 3]])
+    tensors = {"f8": (np.uint8([0x38, 0x7E]), amp.F8E4M3), "half": (x.astype(np.float16), amp.F16), "bits": (np.uint16([[0x3F80]]), amp.BF16), "x": (x, amp.F32),
+               "e5m2": (np.uint8([0x3C]), amp.F8E5M2), "double": (np.float64([0.1]), amp.F64), "one": (np.float32(7), amp.F32), "none": (np.zeros((0, 3), np.float32), amp.F32),
+               'gr\u00f6\u00dfe "\\': (x.T.copy(), amp.F32)}
+    amp.write_safetensors(path, tensors, {"note": "of a test"})
+    got = amp.read_safetensors(path)
+    check({n: a for n, (_, a) in got.items()} == {n: a for n, (_, a) in tensors.items()} and all(same(got[n][0], np.asarray(a)) for n, (a, _) in tensors.items()), f"round trip: {got}")
+    got["x"][0][0, 0] = 9
+    amp.write_safetensors(path, {"x": x.T})
+    check(same(amp.read_safetensors(path)["x"][0], np.ascontiguousarray(x.T)), "an array by columns is written by rows")
+    if importlib.util.find_spec("safetensors"):
+        from safetensors import deserialize
+        amp.write_safetensors(path, tensors, {"note": "of a test"})
+        with open(path, "rb") as f:
+            theirs = {n: (t["dtype"], list(t["shape"]), bytes(t["data"])) for n, t in deserialize(f.read())}
+        kinds = {amp.F64: "F64", amp.F32: "F32", amp.F16: "F16", amp.BF16: "BF16", amp.F8E4M3: "F8_E4M3", amp.F8E5M2: "F8_E5M2"}
+        check(theirs == {n: (kinds[d], list(np.shape(a)), np.asarray(a).tobytes()) for n, (a, d) in tensors.items()}, f"the safetensors package reads it: {theirs}")
+    else:
+        skipped += 1
+        print(f"skipped: python_amp: {sys.executable} cannot import safetensors")
+    refused(lambda: amp.write_safetensors(path, {"x": x, "bits": np.uint16([1])}), "bits without a dtype", TypeError)
+    refused(lambda: amp.write_safetensors(path, {"x": (x, amp.F16)}), "an array of another format", TypeError)
+    check("x" in amp.read_safetensors(path) and os.listdir(folder) == ["a.safetensors"], "the file that was there is there still, and nothing else")
+
+    def wrong(header, size, words):
+        with open(path, "wb") as f:
+            f.write(len(header).to_bytes(8, "little") + header + bytes(size))
+        refused(lambda: amp.read_safetensors(path), f"{header} {size}", ValueError, words)
+    a = b'"dtype":"F32","shape":[2],"data_offsets":[0,8]'
+    for header, size, words in (
+            (b"", 0, "Expecting"), (b"[]", 0, "braces"), (b'{"a":{' + a + b"}", 8, "delimiter"), (b'{"a":{' + a + b'},"a":{' + a + b"}}", 8, "twice"), (b'{"a":{' + a + b',"b":1}}', 8, "not dtype"),
+            (b'{"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}', 8, "I64"), (b'{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}', 8, "numbers"),
+            (b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}}', 8, "numbers"), (b'{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}', 8, "does not fit"),
+            (b'{"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}}', 8, "numbers"), (b'{"a":{' + a + b"}}", 4, "does not fit"), (b'{"a":{' + a + b"}}", 9, "no tensor has"),
+            (b'{"a":{' + a + b'},"b":{"dtype":"F16","shape":[1],"data_offsets":[6,8]}}', 8, "overlap"), (b"\xff", 0, "decode"), (b"[" * 100000, 0, "recursion")):
+        wrong(header, size, words)
+    with open(path, "wb") as f:
+        f.write(b"\xff" * 12)
+    refused(lambda: amp.read_safetensors(path), "a header longer than the file", ValueError, "longer")
+
+    npy = os.path.join(folder, "a.npy")
+    for a in (x, x.astype(np.float16), np.float64([0.1]), np.float32(7), x.T):
+        amp.write_npy(npy, a)
+        check(np.array_equal(np.load(npy), a) and same(amp.read_npy(npy), np.ascontiguousarray(a).reshape(a.shape)), f"npy of {a.dtype} {a.shape}")
+    np.save(npy, x.astype(">f4"))
+    check(same(amp.read_npy(npy), x), "the other byte order")
+    refused(lambda: amp.write_npy(npy, np.uint16([1])), "BF16 in npy", TypeError)
+    np.save(npy, np.arange(3))
+    refused(lambda: amp.read_npy(npy), "integers", ValueError)
+    with open(npy, "wb") as f:
+        f.write(b"\x93NUMPY\1\0\xff\0{}")
+    refused(lambda: amp.read_npy(npy), "a short npy", ValueError)
+
+
+def continued(folder):
+    """A run that goes on in another set, by files."""
+    path = os.path.join(folder, "run.safetensors")
+    start = {"w": np.float32([[1, 2, 3], [4, 5, 6]]), "b": np.float32([0.5])}
+
+    def steps(p, n):
+        for _ in range(n):
+            for name in p.names:
+                p.grad(name)[...] = (p.read(name) - 0.25).astype(p.grad(name).dtype)
+            p.step(None, optimizer=amp.ADAM, lr=0.01)
+    for fields in ({}, {"model": amp.BF16, "moment": amp.BF16}, {"master": c.AMP_MASTER_SPLIT}):
+        ctx = amp.Context(threads=1)
+        fields = {"grad": amp.F32, **fields}
+        p, q, r = amp.Params(ctx, start, **fields), amp.Params(ctx, {n: 0 * a for n, a in start.items()}, **fields), amp.Params(ctx, start, **fields)
+        steps(p, 5)
+        p.save(path)
+        p.save(path + "2", "moments")
+        q.load(path)
+        r.load(path)
+        q.load(path + "2", "moments")
+        check(q.steps == 5 and all(same(p.read(n), q.read(n)) and same(p.model(n), q.model(n)) for n in start), "weights, copies and steps are there")
+        for s in (p, q, r):
+            steps(s, 5)
+        check(all(same(p.read(n), q.read(n)) for n in start) and not same(p.read("w"), r.read("w")), f"{fields}: the moments make the difference")
+    half = {n: (np.ones_like(a, np.float16), amp.F16) for n, a in start.items()}
+    p.load(half, "model")
+    check(p.read("w").min() == p.read("w").max() == 1 and p.model("w").astype(np.float32).max() == 1, "from model copies")
+    before = p.read("w")
+    refused(lambda: p.load({"w": (start["w"] * 2, amp.F32)}), "a tensor that is missing", ValueError, "not there")
+    refused(lambda: p.load({"w": (start["w"].T * 2, amp.F32), "b": (start["b"], amp.F32)}), "another shape", ValueError, "(3, 2)")
+    tensors = p.tensors("moments")
+    tensors["b.step"] = (np.float32(4), amp.F32)
+    refused(lambda: p.load(tensors, "moments"), "steps that differ", ValueError, "[4.0, 10.0]")
+    check(same(before, p.read("w")), "and nothing has changed")
+
+
+class Foreign:
+    """Another library's array, which has but the attributes that are given to it."""
+
+    def __init__(self, **attributes):
+        self.__class__ = type("Foreign", (), attributes)
+
+
+def by_dlpack(a, versioned=True):
+    """An array that has DLPack and nothing else."""
+    def give(self, **arguments):
+        if not versioned and "max_version" in arguments:
+            raise TypeError("an old library")
+        return a.__dlpack__(**arguments)
+    return Foreign(__dlpack__=give, __dlpack_device__=lambda self: a.__dlpack_device__())
+
+
+def on_gpu(**other):
+    return Foreign(__cuda_array_interface__={"shape": (2, 3), "typestr": "<f4", "data": (0x7F0000000100, False), "version": 3, "strides": None, **other})
+
+
+def sharing():
+    """DLPack and the array interfaces, both ways: nothing is copied, and it lives as long as it is used."""
+    ctx = amp.Context(threads=1)
+    x = np.float32([[1, -2, 0.5], [448, 0, 3]])
+    for versioned in (True, False):
+        f = by_dlpack(x, versioned)
+        check(amp.array(f).data == x.ctypes.data and amp.array(f).count == 6, "a tensor of DLPack lies where it lay")
+        check(same(ctx.cast(f, amp.F16), x.astype(np.float16)) and ctx.histogram(f).total == 6 and ctx.all_finite([f, x]), "and may stand where an array does")
+        out = np.zeros((2, 3), np.float16)
+        ctx.cast(f, amp.F16, out=by_dlpack(out, versioned))
+        check(same(out, x.astype(np.float16)), "as an output, too")
+    users = sys.getrefcount(x)
+    b = amp.arrays.borrow(by_dlpack(x))
+    check(sys.getrefcount(x) == users + 2 or sys.getrefcount(x) == users + 1, "what is borrowed lives")
+    del b, f
+    gc.collect()
+    check(sys.getrefcount(x) < users, "and is given back, without the last of those above")
+    check(same(ctx.cast(Foreign(__array_interface__=x.__array_interface__, keep=x), amp.F16), x.astype(np.float16)), "__array_interface__")
+    check(ctx.cast(by_dlpack(np.uint16([0x3F80])), amp.F32, amp.BF16)[0] == 1, "bits by DLPack, with their dtype")
+    const = x.copy()
+    const.flags.writeable = False
+    refused(lambda: ctx.cast(x, amp.F32, out=const), "a read-only output", TypeError, "read-only")
+    refused(lambda: amp.array(by_dlpack(x[:, ::2])), "strides", TypeError, "contiguous")
+    refused(lambda: amp.array(by_dlpack(x.T)), "columns", TypeError, "contiguous")
+    check(amp.array(by_dlpack(x[1:, None])).data == x[1:].ctypes.data, "an offset, and an axis of 1")
+    refused(lambda: amp.array(by_dlpack(np.arange(3))), "integers", TypeError, "64 bits")
+    refused(lambda: amp.array(by_dlpack(x), amp.F16), "a dtype that is not its own", TypeError, "says itself")
+    refused(lambda: amp.array(Foreign(__dlpack__=lambda self, **k: None, __dlpack_device__=lambda self: (1, 0))), "no capsule", BufferError, "no capsule")
+    refused(lambda: amp.array("text"), "no array", TypeError, "is no array")
+
+    b = amp.arrays.borrow(on_gpu())
+    check((b.raw.data, b.raw.dtype, b.raw.count, b.shape, b.device) == (0x7F0000000100, amp.F32, 6, (2, 3), (2, None)), "__cuda_array_interface__")
+    check(amp.array(on_gpu(strides=(12, 4))).count == 6 and amp.array(on_gpu(typestr="<u2"), amp.BF16).dtype == amp.BF16, "with strides of rows, with bits")
+    refused(lambda: ctx.cast(on_gpu(), amp.F16), "an array on a GPU, on the CPU", ValueError, "lies on a GPU")
+    refused(lambda: ctx.histogram([x, on_gpu()]), "one of two", ValueError, "lies on a GPU")
+    far = Foreign(__dlpack__=lambda self, **k: 1 / 0, __dlpack_device__=lambda self: (10, 0))
+    refused(lambda: ctx.cast(far, amp.F16), "a device of another kind", ValueError, "of kind 10")
+    for other, kind, words in (({"strides": (4, 8)}, TypeError, "contiguous"), ({"mask": 1}, TypeError, "mask"), ({"typestr": ">f4"}, TypeError, "order"), ({"typestr": "<i4"}, TypeError, "int32"),
+                               ({"typestr": "<u2"}, TypeError, "dtype="), ({"stream": 7}, BufferError, "stream")):
+        refused(lambda: amp.array(on_gpu(**other)), f"on a GPU with {other}", kind, words)
+    refused(lambda: amp.array(on_gpu(data=(256, True)), writable=True), "a read-only array on a GPU", TypeError, "read-only")
+    if amp.cuda is None:
+        refused(lambda: amp.Context(device=0), "no CUDA library", words="libamp_cuda.so")
+
+    p = amp.Params(ctx, {"w": by_dlpack(x), "v": x.astype(np.float16)}, model=amp.BF16)
+    check(same(p.master("w"), x) and same(p.master("v"), x), "weights from DLPack, and from another format")
+    w, m = p.array("w"), p.array("w", "model")
+    check(w.dtype == amp.F32 and m.dtype == amp.BF16 and m.shape == (2, 3) and p.array("w", "low") is None and p.array("w", "moment1").dtype == amp.F32, "arrays of a set")
+    theirs = np.from_dlpack(w)
+    check(theirs.ctypes.data == p.master("w").ctypes.data and same(theirs, x), "numpy takes it by DLPack")
+    check(np.asarray(w).ctypes.data == theirs.ctypes.data and not hasattr(w, "__cuda_array_interface__"), "and by __array_interface__")
+    capsule = amp.arrays._opened(m.__dlpack__())[0]
+    check((capsule.code, capsule.bits, capsule.lanes) == (4, 16, 1) and m.__dlpack_device__() == (1, 0), "BF16 says that it is BF16")
+    check(same(ctx.cast(m, amp.F32), ctx.cast(p.model("w"), amp.F32, amp.BF16)), "so that no dtype need be given")
+    refused(p.close, "closed while numpy has it", BufferError)
+    del p, w, m, capsule
+    gc.collect()
+    theirs[0, 0] = 5
+    refused(ctx.close, "nor its context", BufferError)
+    del theirs
+    gc.collect()
+    e = ctx.empty((2, 2), amp.F8E4M3)
+    ctx.cast(x[:, :2].copy(), amp.F8E4M3, out=e)
+    check(e.numpy().tolist() == [[0x38, 0xC0], [0x7E, 0]], "memory of the context")
+    del e
+    ctx.close()
+
+
+def on_a_gpu(folder):
+    """The same on a GPU, or on the simulated one of tests/hostcuda: with AMP_CUDA_LIBRARY, or after make python-cuda."""
+    ctx, host = amp.Context(device=0), amp.Context(threads=1)
+    x = np.float32([[1, -2, 0.5], [448, 0, 3]])
+    p = amp.Params(ctx, {"w": x, "b": np.float32([1])})
+    w = p.array("w")
+    face = w.__cuda_array_interface__
+    check(w.__dlpack_device__() == (2, 0) and face["shape"] == (2, 3) and face["typestr"] == "<f4" and face["stream"] == ctx.stream, f"exported: {face}")
+    check(same(w.numpy(), x) and not hasattr(w, "__array_interface__"), "numpy gets a copy")
+    refused(lambda: p.master("w"), "a view of a GPU's memory", TypeError, "on a GPU")
+    by_face, capsule = Foreign(__cuda_array_interface__=face), by_dlpack(w)
+    check(same(ctx.cast(by_face, amp.F16).numpy(), x.astype(np.float16)), "__cuda_array_interface__ is taken")
+    check(same(ctx.cast(ctx.cast(capsule, amp.BF16), amp.F32).numpy(), x), "DLPack, too, and BF16 says what it is")
+    check(ctx.histogram([w, capsule]).total == 12 and ctx.all_finite(by_face), "they are looked at")
+    refused(lambda: ctx.cast(x, amp.F16), "an array of the CPU", ValueError, "lies on the CPU")
+    refused(lambda: host.cast(w, amp.F16), "an array of a GPU", ValueError, "lies on a GPU (0)")
+    refused(lambda: ctx.cast(Foreign(__cuda_array_interface__={**face, "stream": 7}), amp.F16), "another stream", BufferError, "stream")
+    ctx.cast(w, amp.F16, out=p.array("w", "grad"))
+    p.step(None, optimizer=amp.ADAM, lr=0.1)
+    path = os.path.join(folder, "gpu")
+    p.save(path)
+    p.save(path + "2", "moments")
+    q, h = amp.Params(ctx, {"w": capsule, "b": np.zeros(1)}), amp.Params(host, {"w": x, "b": np.zeros(1)})
+    check(same(q.read("w"), p.read("w")), "weights from a GPU's array")
+    for s in (q, h):
+        s.load(path)
+        s.load(path + "2", "moments")
+    check(q.steps == h.steps == 1 and all(same(p.read(n), s.read(n)) for n in p.names for s in (q, h)), "by files to a GPU and to the CPU")
+    check(same(p.array("w", "moment1").numpy(), h.array("w", "moment1").numpy()), "moments, too")
+    refused(ctx.close, "closed while its arrays are in use", BufferError)
+    del w, by_face, capsule, p, q, h, s
+    gc.collect()
+    ctx.close()
+
+
 def all_of_the_header(ctx):
     """Whatever amp.h declares is there, with its fields and its value."""
     text = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "amp.h"), encoding="utf-8").read()
@@ -208,6 +430,7 @@ def all_of_the_header(ctx):
 
 
 def main():
+    global skipped
     if len(sys.argv) > 1:
         layouts(sys.argv[1])
     check(amp.VERSION > 0, "version")
@@ -218,9 +441,18 @@ def main():
     all_of_the_header(ctx)
     names()
     lifetimes()
+    with tempfile.TemporaryDirectory() as folder:
+        files(folder)
+        continued(folder)
+        if amp.cuda is not None:
+            on_a_gpu(folder)
+        else:
+            skipped += 1
+            print("skipped: python_amp: arrays on a GPU: there is no libamp_cuda.so")
+    sharing()
     ctx.close()
     ctx.close()
-    print(f"{passed} passed, {failed} failed, 0 skipped")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return failed != 0
 
 

@@ -413,6 +413,23 @@ static void run_ordered(work *w) {
     end(w);
     keep_array(w, d);
 }
+static void run_activation(work *w) { /* arg: the activation; arg2: 1: its gradient */
+    amp_array x = random_array(w, w->row->from, w->row->from, w->n, 1.0f, 19), out = lend(w, w->row->to, w->n, NULL);
+    amp_activation_desc d = AMP_ZERO;
+    d.act = (amp_act)w->row->arg;
+    d.count = w->n;
+    d.x = x;
+    d.y = out;
+    if (w->row->arg2) {
+        d.y = x; /* what backward of some reads */
+        d.dy = random_array(w, w->row->from, w->row->from, w->n, 1.0f, 20);
+        d.dx = out;
+    }
+    begin(w);
+    fine(w, amp_activation(w->ctx, &d), "amp_activation");
+    end(w);
+    keep_array(w, out);
+}
 static void run_dropout(work *w) {
     amp_array x = random_array(w, w->row->from, w->row->from, w->n, 1.0f, 14), y = lend(w, w->row->from, w->n, NULL);
     amp_dropout_desc d = AMP_ZERO;
@@ -516,6 +533,18 @@ static const row rows[] = {
     {"quantize bf16, delayed", run_quantize, AMP_BF16, AMP_F8E4M3, 16, 0, 3, 64 * K, 192 * K, NULL},
     {"quantize bf16, current", run_quantize, AMP_BF16, AMP_F8E4M3, 0, 0, 5, 64 * K, 192 * K, NULL},
     {"quantize bf16, transposed", run_quantize, AMP_BF16, AMP_F8E5M2, 16, 1, 4, 64 * K, 192 * K, NULL},
+    {"act. ReLU f16", run_activation, AMP_F16, AMP_F16, AMP_RELU, 0, 4, 16 * K, 64 * K, NULL},
+    {"act. ReLU gradient f16", run_activation, AMP_F16, AMP_F16, AMP_RELU, 1, 6, 16 * K, 64 * K, NULL},
+    {"act. GELU f16", run_activation, AMP_F16, AMP_F16, AMP_GELU, 0, 4, 16 * K, 64 * K, NULL},
+    {"act. GELU gradient f16", run_activation, AMP_F16, AMP_F16, AMP_GELU, 1, 6, 16 * K, 64 * K, NULL},
+    {"act. GELU erf f16", run_activation, AMP_F16, AMP_F16, AMP_GELU_ERF, 0, 4, 16 * K, 64 * K, NULL},
+    {"act. GELU erf gradient f16", run_activation, AMP_F16, AMP_F16, AMP_GELU_ERF, 1, 6, 16 * K, 64 * K, NULL},
+    {"act. SiLU f16", run_activation, AMP_F16, AMP_F16, AMP_SILU, 0, 4, 16 * K, 64 * K, NULL},
+    {"act. SiLU gradient f16", run_activation, AMP_F16, AMP_F16, AMP_SILU, 1, 6, 16 * K, 64 * K, NULL},
+    {"act. tanh f16", run_activation, AMP_F16, AMP_F16, AMP_TANH, 0, 4, 16 * K, 64 * K, NULL},
+    {"act. tanh gradient f16", run_activation, AMP_F16, AMP_F16, AMP_TANH, 1, 6, 16 * K, 64 * K, NULL},
+    {"act. sigmoid f16", run_activation, AMP_F16, AMP_F16, AMP_SIGMOID, 0, 4, 16 * K, 64 * K, NULL},
+    {"act. sigmoid gradient f16", run_activation, AMP_F16, AMP_F16, AMP_SIGMOID, 1, 6, 16 * K, 64 * K, NULL},
     {"dropout f16", run_dropout, AMP_F16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
     {"dropout bf16", run_dropout, AMP_BF16, AMP_F16, 0, 0, 4, 16 * K, 64 * K, NULL},
     {"dropout f32", run_dropout, AMP_F32, AMP_F16, 0, 0, 8, 16 * K, 64 * K, NULL},
@@ -569,6 +598,10 @@ static const goal goals[] = {
     {"cross-entropy f32", {0, 0, 0, 0, 0, 0}, NULL},
     {"cross-entropy ", {1.0, 0.75, 0.75, 1.0, 1.15, 1.15}, "FFMA, FADD and FMUL of two exponentials"},
     {"GELU ", {1.15, 0.9, 1.0, 1.15, 1.15, 1.15}, NULL},
+    {"act. ReLU ", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15}, NULL},
+    {"act. tanh gradient ", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15}, NULL},
+    {"act. sigmoid gradient ", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15}, NULL},
+    {"act. ", {1.15, 0.9, 1.0, 1.15, 1.15, 1.15}, "FFMA, FADD and FMUL of an exponential, or of erf"},
     {"dropout ", {0.9, 0.85, 0.85, 0.9, 1.15, 1.15}, NULL},
 };
 static const goal *goal_of(const row *r) {

@@ -22,8 +22,6 @@ static kernel kernels[] = {
     {"ampi_k_updateILi0EE", "AdamW f16", 28, 0, 0, 0},
     {"ampi_k_inspect", "inspect f16", 2, 0, 0, 0},
     {"ampi_k_xentILi", "cross-entropy f16", 4, 0, 0, 0},
-    {"ampi_k_xent_loss", NULL, 0, 0, 0, 0},
-    {"ampi_k_xent_lanes", NULL, 0, 0, 0, 0},
     {"ampi_k_bias_grad", "GELU gradient and sums f16", 6, 0, 0, 0}, /* and, in fewer instructions, column sums */
     {"ampi_k_columns", NULL, 0, 0, 0, 0},
     {"embed_kernel", NULL, 6, WIDTH * TOKENS, 0, 0},

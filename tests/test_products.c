@@ -229,8 +229,10 @@ static void grid_operands(t_run *t, grid_case *c) {
         if (t_below(t, 3) == 0) c->aux.type = AMP_F32;
         fill_matrix(t, &c->aux, c->batch, 0);
         g->aux = amp_arr(t_put(t, c->aux.host, bytes_of(&c->aux, c->batch)), c->aux.type);
-    } else if (!g->backward && t_below(t, 3) == 0)
+    } else if (!g->backward && t_below(t, 3) == 0) {
+        if (is_f8(c->d.type) && t_below(t, 3)) c->aux.type = t_below(t, 2) ? AMP_BF16 : AMP_F16;
         g->aux = amp_arr(t_alloc(t, bytes_of(&c->aux, c->batch)), c->aux.type);
+    }
     if (c->batch == 1 && c->d.ld == g->n && t_below(t, 3) == 0)
         g->dbias = amp_arr(t_alloc(t, 4 * g->n), t_below(t, 2) ? AMP_F32 : c->d.type);
 }
@@ -1783,14 +1785,15 @@ static float logit_of_kind(t_run *t, size_t kind, size_t i) {
     return i % 2 ? ref_f32(0xff800000u) : t_pattern(t);
 }
 
-/* Any number of classes, every dtype, in place and not, rows apart, Inf and NaN among the logits. */
+/* Any number of classes, every dtype, in place and not, gradients of a different dtype, rows apart, Inf and NaN among the
+   logits. */
 static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t c, i, r, rows = 5;
     (void)arg;
     for (c = 0; c < N_FEW; c++) {
-        amp_dtype type = ref_dtypes[c % 5];
+        amp_dtype type = ref_dtypes[c % 5], to = c % 4 != 1 && c % 3 == 2 ? ref_dtypes[c / 3 % 5] : type;
         size_t classes = few[c], ld = classes + c % 3, size = amp_dtype_size(type), n = rows * ld;
-        void *x = t_host(t, n * size);
+        void *x = t_host(t, n * size), *none = t_host(t, n * 4u);
         int32_t labels[5];
         amp_xent_desc e = AMP_ZERO;
         if (classes > 1100 && t_slow(t)) continue;
@@ -1806,17 +1809,45 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
         e.smoothing = c % 2 ? 0.1f : 0.0f;
         e.factor = amp_opt(c % 3 ? 1.0f : 1000.0f);
         e.logits = amp_arr(t_put(t, x, n * size), type);
-        e.dlogits = c % 4 == 1 ? e.logits : amp_arr(t_put(t, x, n * size), type);
+        memset(none, 0, n * 4u);
+        e.dlogits = c % 4 == 1 ? e.logits : amp_arr(t_put(t, none, n * amp_dtype_size(to)), to);
         e.labels = (const int32_t *)t_put(t, labels, sizeof labels);
         e.loss = (float *)t_alloc(t, 4);
         e.row_loss = (float *)t_alloc(t, 4 * rows);
         CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
         blob_floats(t, b, e.row_loss, AMP_F32, rows);
-        blob_floats(t, b, e.dlogits.data, type, n);
+        blob_floats(t, b, e.dlogits.data, to, n);
         t_note(t, "%s, classes %d", amp_dtype_name(type), (int)classes);
     }
 }
 static void xent_bits(t_run *t) { t_same_everywhere(t, xent_bits_scenario, NULL); }
+
+/* More rows than one chunk of the rule of sums has, some of them left out; more than a thread or a team takes at once. */
+static void xent_rows_scenario(t_run *t, t_blob *b, const void *arg) {
+    const size_t each[3][2] = {{AMP_CHUNK + 3, 3}, {3000, 17}, {700, 5}};
+    size_t k, i;
+    (void)arg;
+    for (k = 0; k < 3; k++) {
+        const size_t rows = each[k][0], classes = each[k][1], n = rows * classes;
+        uint16_t *x = (uint16_t *)t_host(t, 2 * n);
+        int32_t *labels = (int32_t *)t_host(t, 4 * rows);
+        amp_xent_desc e = AMP_ZERO;
+        for (i = 0; i < n; i++)
+            amp_store(x, AMP_F16, i, t_real(t));
+        for (i = 0; i < rows; i++)
+            labels[i] = (int32_t)t_below(t, (uint32_t)classes + 1) - 1;
+        e.rows = rows;
+        e.classes = classes;
+        e.logits = e.dlogits = amp_arr(t_put(t, x, 2 * n), AMP_F16);
+        e.labels = (const int32_t *)t_put(t, labels, 4 * rows);
+        e.loss = (float *)t_alloc(t, 4);
+        e.row_loss = (float *)t_alloc(t, 4 * rows);
+        CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+        t_blob_dev(t, b, e.loss, 4);
+        t_blob_dev(t, b, e.dlogits.data, 2 * n);
+    }
+}
+static void xent_many_rows(t_run *t) { t_same_everywhere(t, xent_rows_scenario, NULL); }
 
 /* Rows of three chunks that begin at odd elements: a largest logit that grows from chunk to chunk, or falls; whole
    parts of -Inf, the first among them. Floats with label smoothing, whose mean is a sum of its own. */
@@ -2574,10 +2605,10 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
     {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
     {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
-    {"xent.padding", xent_padding, T_ALL}, {"xent.label_types", xent_label_types, T_ALL},
-    {"xent.weights", xent_weights, T_ALL}, {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL},
-    {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
-    {"vocabulary.pieces", vocabulary_pieces, T_ALL}, {"vocabulary.parts", vocabulary_parts, T_ALL},
-    {"vocabulary.scopes", vocabulary_scopes, T_ALL}, {"vocabulary.fp8", vocabulary_fp8, T_ALL},
-    {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL}, {"vocabulary.errors", vocabulary_errors, T_ALL},
-    {NULL, NULL, 0}};
+    {"xent.many_rows", xent_many_rows, T_ALL}, {"xent.padding", xent_padding, T_ALL},
+    {"xent.label_types", xent_label_types, T_ALL}, {"xent.weights", xent_weights, T_ALL},
+    {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL}, {"xent.softmax", xent_softmax, T_ALL},
+    {"xent.errors", xent_errors, T_ALL}, {"vocabulary.pieces", vocabulary_pieces, T_ALL},
+    {"vocabulary.parts", vocabulary_parts, T_ALL}, {"vocabulary.scopes", vocabulary_scopes, T_ALL},
+    {"vocabulary.fp8", vocabulary_fp8, T_ALL}, {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL},
+    {"vocabulary.errors", vocabulary_errors, T_ALL}, {NULL, NULL, 0}};

@@ -527,49 +527,150 @@ static void a_second_thread(t_run *t) {
 #endif
 typedef struct cancelled {
     amp_ctx *ctx;
+    amp_status (*verb)(struct cancelled *); /* it reaches a place where its thread could be cancelled */
+    const char *path;
+    pthread_t thread;
     amp_status got;
-    int returned, later;
+    int returned, later, worked;
 } cancelled;
 static void *cancelled_alloc(size_t bytes, void *user) {
     if (((cancelled *)user)->ctx) pthread_testcancel();
     return malloc(bytes);
 }
+static void cancelled_free(void *p, size_t bytes, void *user) {
+    if (((cancelled *)user)->ctx) pthread_testcancel();
+    meeting_free(p, bytes, user);
+}
+static void cancelled_log(amp_log_level level, amp_status status, const char *text, void *user) {
+    (void)level;
+    (void)status;
+    (void)text;
+    if (((cancelled *)user)->ctx) pthread_testcancel();
+}
 static void *cancelled_thread(void *user) {
     cancelled *c = (cancelled *)user;
-    void *p = NULL;
+    c->thread = pthread_self();
     (void)pthread_cancel(pthread_self());
-    c->got = amp_alloc(c->ctx, &p, 100, NULL);
+    c->got = (c->verb)(c);
     c->returned = 1;
     pthread_testcancel();
     c->later = 1;
     return NULL;
 }
-static void cancelled_after_it(t_run *t) {
-    amp_allocator allocator = AMP_ZERO;
-    cancelled c = AMP_ZERO;
-    amp_ctx *ctx = NULL;
+static void cancelled_in(t_run *t, cancelled *c, amp_status expected) {
     pthread_t thread;
     void *result = NULL;
+    c->got = AMP_ERR_DEAD;
+    c->returned = c->later = 0;
+    if (!CHECK(pthread_create(&thread, NULL, cancelled_thread, c) == 0)) return;
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+    CHECK(c->returned && !c->later);
+    CHECK_EQ(c->got, expected);
+}
+static amp_status cancelled_amp_alloc(cancelled *c) {
+    void *p = NULL;
+    return amp_alloc(c->ctx, &p, 100, NULL);
+}
+static amp_status cancelled_amp_free(cancelled *c) {
+    void *p = NULL;
+    amp_status st = amp_alloc(c->ctx, &p, 100, NULL);
+    return st == AMP_OK ? amp_free(c->ctx, p) : st;
+}
+static amp_status cancelled_failure(cancelled *c) { return amp_copy(c->ctx, NULL, NULL, 1); }
+static void cancelled_after_it(t_run *t) {
+    amp_allocator allocator = AMP_ZERO;
+    amp_logger logger = AMP_ZERO;
+    cancelled c = AMP_ZERO;
+    amp_ctx *ctx = NULL;
     if (!CANCEL_IS_KNOWN) {
         t_skip(t, "AddressSanitizer does not know cancelled threads");
         return;
     }
     allocator.alloc_fn = cancelled_alloc;
-    allocator.free_fn = meeting_free;
-    allocator.user = &c;
-    if (!CHECK_EQ(t_create(t->place, &ctx, &allocator, NULL), AMP_OK)) return;
+    allocator.free_fn = cancelled_free;
+    logger.fn = cancelled_log;
+    allocator.user = logger.user = &c;
+    if (!CHECK_EQ(t_create(t->place, &ctx, &allocator, &logger), AMP_OK)) return;
     c.ctx = ctx;
-    c.got = AMP_ERR_DEAD;
-    if (!CHECK(pthread_create(&thread, NULL, cancelled_thread, &c) == 0)) return;
-    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
-    CHECK(c.returned && !c.later);
-    CHECK_EQ(c.got, AMP_OK);
+    c.verb = cancelled_amp_alloc;
+    cancelled_in(t, &c, AMP_OK);
+    c.verb = cancelled_amp_free;
+    cancelled_in(t, &c, AMP_OK);
+    c.verb = cancelled_failure;
+    cancelled_in(t, &c, AMP_ERR_INVALID_ARG);
     CHECK_EQ(amp_sync(ctx), AMP_OK);
+    c.ctx = NULL;
     amp_ctx_destroy(ctx); /* with the block */
+}
+
+/* The same where nothing of the program's runs: files, workers, and what a backend does that knows nothing of this. */
+static cancelled *waiting; /* whose test runs */
+static amp_status waiting_zero(amp_ctx *ctx, void *dst, size_t bytes) {
+    (void)ctx;
+    memset(dst, 0, bytes);
+    pthread_testcancel();
+    return AMP_OK;
+}
+static void waiting_narrow(void *dst, const void *f32, size_t n) { /* done by the worker after all else */
+    const time_t begin = time(NULL);
+    int i;
+    (void)f32;
+    memset(dst, 0, 2 * n);
+    while (pthread_equal(pthread_self(), waiting->thread)) {
+        if (AMPI_READ(&waiting->worked) || time(NULL) > begin + 10) return;
+        sched_yield();
+    }
+    AMPI_WRITE(&waiting->worked, 1);
+    for (i = 0; i < 1000; i++)
+        sched_yield();
+}
+static amp_status cancelled_amp_cast(cancelled *c) {
+    static float x[2 * AMP_CHUNK];
+    static amp_f16 y[2 * AMP_CHUNK];
+    return amp_cast(c->ctx, amp_arr(y, AMP_F16), amp_arr(x, AMP_F32), 2 * AMP_CHUNK, NULL);
+}
+static amp_status cancelled_amp_zero(cancelled *c) {
+    char bytes[8];
+    return amp_zero(c->ctx, bytes, sizeof bytes);
+}
+static amp_status cancelled_save(cancelled *c) {
+    amp_state_desc state = AMP_ZERO;
+    return amp_state_save(c->ctx, c->path, &state);
+}
+static amp_status cancelled_load(cancelled *c) {
+    amp_state_desc state = AMP_ZERO;
+    return amp_state_load(c->ctx, c->path, &state);
+}
+static void cancelled_while_waiting(t_run *t) {
+    cancelled c = AMP_ZERO;
+    ampi_cpu *cpu;
+    if (!CANCEL_IS_KNOWN || !HAVE_ATOMICS) {
+        t_skip(t, "AddressSanitizer does not know cancelled threads");
+        return;
+    }
+    if (!CHECK_EQ(t_create_cpu(&c.ctx, AMP_SIMD_SCALAR, 2), AMP_OK)) return;
+    waiting = &c;
+    c.path = t_file("cancelled.state");
+    c.verb = cancelled_save;
+    cancelled_in(t, &c, AMP_OK);
+    c.verb = cancelled_load;
+    cancelled_in(t, &c, AMP_OK);
+    cpu = ampi_cpu_of(c.ctx);
+    cpu->kernels.narrow[AMP_F16] = waiting_narrow;
+    c.verb = cancelled_amp_cast;
+    cancelled_in(t, &c, AMP_OK);
+    CHECK(c.worked);
+    c.ctx->table.zero = waiting_zero;
+    c.ctx->table.holds = 0;
+    c.verb = cancelled_amp_zero;
+    cancelled_in(t, &c, AMP_OK);
+    remove(c.path);
+    amp_ctx_destroy(c.ctx);
 }
 #else
 static void a_second_thread(t_run *t) { t_skip(t, "no threads here"); }
 static void cancelled_after_it(t_run *t) { t_skip(t, "no threads here"); }
+static void cancelled_while_waiting(t_run *t) { t_skip(t, "no threads here"); }
 #endif
 
 /* ---- casts around the caches: each thread orders what it wrote before anyone is told that it is done ---- */
@@ -615,4 +716,5 @@ const t_test t_suite_threads[] = {{"threads.every_verb_is_refused", every_verb_i
     {"threads.hooks_may_call", hooks_may_call, T_ALL}, {"threads.left_by_allocator", left_by_allocator, T_ALL},
     {"threads.left_by_logger", left_by_logger, T_ALL}, {"threads.errno_is_the_callers", errno_is_the_callers, T_ALL},
     {"threads.a_second_thread", a_second_thread, T_CPU}, {"threads.cancelled_after_it", cancelled_after_it, T_CPU},
+    {"threads.cancelled_while_waiting", cancelled_while_waiting, T_HOST},
     {"threads.streams_are_ordered", streams_are_ordered, T_HOST}, {NULL, NULL, 0}};

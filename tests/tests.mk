@@ -24,7 +24,7 @@ $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o
 
 # ---- make test -------------------------------------------------------------------------------------------------------------
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
-PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style headers selftest ptx sass readme install builds torch gpu # the long ones first
+PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style headers selftest ptx sass readme install builds torch gpu check-gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
@@ -156,6 +156,12 @@ part-hostcuda: $(call hcu_programs,$(HCU_THIN))
 part-labs: $(HCU_BUILD)/translate $(HCU_BUILD)/user/libhostcuda-plain.a # by this make: tools/labs.sh finds them made
 part-hostcuda-suite: $(HCU_BUILD)/plain/suite
 	$(RUN_PART) tests/hostcuda_suite.sh $<
+# what cuBLASLt is asked, by NVIDIA's library on a GPU and by the host runtime, which need not have the interpreters for it
+$(BUILD)/lt_probe: tests/lt_probe.cpp $(BUILD)/flags
+	$(NVCC) -std=c++17 -O1 $< -o $@ -lcublasLt
+$(HCU_BUILD)/plain/lt_probe: tests/lt_probe.cpp $(HCU_BUILD)/user/libhostcuda-plain.a
+	$(HCU_CXX_plain) -std=c++17 -O1 -Wall -Wextra -isystem $(CUDA_HOME)/include $< $(HCU_BUILD)/user/libhostcuda-plain.a $(HCU_LDLIBS) -o $@
+part-check-gpu: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/check_gpu) $(HCU_BUILD)/plain/lt_probe $(HCU_BUILD)/plain/suite
 # on the host runtime: their kernels, and how many launches a step has
 $(WITH_KERNELS:%=$(HCU_BUILD)/plain/%): $(HCU_BUILD)/plain/%: examples/%.c tests/probe.c $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) -DAMP_LINKED -I. $(HCU_SHIM) $< -c -o $@.o
@@ -180,7 +186,7 @@ run-cuda-on-cpu: $(HCU_BUILD)/run/$(EXAMPLE)
 	@HCU_LEAKS=1 HCU_LINES=1 HCU_DEVICES=4 $< $(EXAMPLE_ARGS)
 endif
 part-retrofit: for-cuda-verbs
-for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu $(HCU_BUILD)/plain/check_gpu $(HCU_BUILD)/plain/suite)
+for-install: $(if $(wildcard bench/bench.mk),$(HCU_BUILD)/plain/bench_gpu)
 for-cuda-verbs: $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
 for-fuzz: $(patsubst %,$(HCU_BUILD)/plain/fuzz_%,$(HCU_FUZZ))
 part-cuda-verbs: for-cuda-verbs # what each verb does to CUDA; its failures
@@ -196,6 +202,8 @@ endif
 
 part-retrofit:
 	$(RUN_PART) tests/retrofit.sh
+part-check-gpu: # its page, without a GPU
+	$(RUN_PART) tests/check_gpu_page.sh
 
 ifneq ($(NVCC_VERSION),)
 part-ptx: $(if $(and $(CUDA_HOME),$(NVDISASM)),$(SASS)/fast/sm_90.ptx)# the machine code's, too
@@ -208,12 +216,12 @@ endif
 ifneq ($(GPU),)
 part-gpu: $(BUILD)/test_gpu
 	$(RUN_PART) $(BUILD)/test_gpu
-check-gpu: cuda-line $(BUILD)/test_gpu $(BUILD)/digits_cuda $(BUILD)/bench/check_gpu ## a page about the GPU, to paste into a report: checks, agreement with the CPU, times beside counted bounds
-	@tests/check_gpu.sh $(BUILD)/test_gpu $(BUILD)/bench/check_gpu $(BUILD)/digits_cuda
+check-gpu: cuda-line $(BUILD)/test_gpu $(BUILD)/digits_cuda $(BUILD)/bench/check_gpu $(BUILD)/lt_probe $(HCU_BUILD)/plain/lt_probe ## the page that we ask for from your GPU: checks, agreement with the CPU, times beside bounds, what cuBLASLt does; FULL=1
+	@$(BENCH_PEER); PEER="$$peer" tests/check_gpu.sh $(BUILD)/test_gpu $(BUILD)/bench/check_gpu $(BUILD)/lt_probe $(HCU_BUILD)/plain/lt_probe $(BUILD)/digits_cuda
 else
 part-gpu:
 	$(call skipped,$(if $(NVCC_VERSION),no CUDA device,no nvcc))
-check-gpu: cuda-line ## a page about the GPU, to paste into a report: checks, agreement with the CPU, times beside counted bounds
+check-gpu: cuda-line ## the page that we ask for from your GPU: checks, agreement with the CPU, times beside bounds, what cuBLASLt does; FULL=1
 	@echo 'check-gpu needs nvcc and a CUDA device'; exit 1
 endif
 

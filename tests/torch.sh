@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: torch.sh [--full]   What is compared with PyTorch, if $PYTHON (python3) can import it; else all of it is skipped and counted:
 #   1,000 steps of each optimizer (torch_steps.c); loss and gradients of examples/gpt.c and convnet.c (torch_gpt.c, torch_convnet.c); the Muon of docs/recipes.md
-#   (torch_muon.c); the PyTorch columns of docs/operations.md (torch_operations.py); --full: examples/libtorch.cpp is built on its headers and libraries (half of the time), and holds its claims.
+#   (torch_muon.c); the PyTorch columns of docs/operations.md (torch_operations.py); a run that goes on in amp and comes back, by files (torch_exchange.py); --full: examples/libtorch.cpp is built on its headers and libraries (half of the time), and holds its claims.
 # Uses $BUILD $CC $CXX $IMPL, the object of tests/impl.c. Last line: N passed, N failed, N skipped.
 set -u
 full=
@@ -21,28 +21,32 @@ passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $*"; }
 skip_all() {
-    for what in "steps of each optimizer" "gradients of examples/gpt.c" "gradients of examples/convnet.c" "Muon" "docs/operations.md" ${full:+"examples/libtorch.cpp"}; do echo "skipped: $what: $PYTHON cannot import torch"; done
-    echo "0 passed, 0 failed, $((5 + ${full:-0})) skipped"
+    for what in "steps of each optimizer" "gradients of examples/gpt.c" "gradients of examples/convnet.c" "Muon" "docs/operations.md" "a run by files" ${full:+"examples/libtorch.cpp"}; do echo "skipped: $what: $PYTHON cannot import torch"; done
+    echo "0 passed, 0 failed, $((6 + ${full:-0})) skipped"
     exit 0
 }
 "$PYTHON" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' 2>/dev/null || skip_all
 mk "${IMPL#"$top"/}" || bad "the implementation does not build"
 
-# program NAME FLAG...: tests/NAME.c without an implementation of its own
+# program FOLDER/NAME FLAG...: FOLDER/NAME.c without an implementation of its own
 program() {
-    name=$1
+    name=${1#*/} folder=${1%/*}
     shift
-    sed 's/^#define AMP_IMPLEMENTATION.*//' "$top/tests/$name.c" |
-        "$CC" -std=c99 -O1 -Wall -Wextra -Wno-return-type -DAMP_LINKED -iquote "$top/tests" -I"$top" "$@" -x c - -x none "$IMPL" -lm -pthread -o "$work/$name" >"$work/log" 2>&1 ||
+    sed 's/^#define AMP_IMPLEMENTATION.*//' "$top/$folder/$name.c" |
+        "$CC" -std=c99 -O1 -Wall -Wextra -Wno-return-type -DAMP_LINKED -iquote "$top/$folder" -I"$top" "$@" -x c - -x none "$IMPL" -lm -pthread -o "$work/$name" >"$work/log" 2>&1 ||
         { bad "$name.c does not build"; head -n 12 "$work/log"; return 1; }
 }
-program torch_steps && set -- "$@" , "$top/tests/torch_steps.py" "$work/torch_steps"
-program torch_gpt && set -- "$@" , "$top/tests/torch_programs.py" gpt "$work/torch_gpt"
-program torch_convnet && set -- "$@" , "$top/tests/torch_programs.py" convnet "$work/torch_convnet"
+program tests/torch_steps && set -- "$@" , "$top/tests/torch_steps.py" "$work/torch_steps"
+program tests/torch_gpt && set -- "$@" , "$top/tests/torch_programs.py" gpt "$work/torch_gpt"
+program tests/torch_convnet && set -- "$@" , "$top/tests/torch_programs.py" convnet "$work/torch_convnet"
 sed -n '/^## Muon/,/^## /p' "$top/docs/recipes.md" | awk '/^```/ { on = !on && /c run/; next } on' >"$work/recipe.h"
-program torch_muon "-DRECIPE=\"$work/recipe.h\"" && set -- "$@" , "$top/tests/torch_programs.py" muon "$work/torch_muon"
+program tests/torch_muon "-DRECIPE=\"$work/recipe.h\"" && set -- "$@" , "$top/tests/torch_programs.py" muon "$work/torch_muon"
+# the recipe is the first block of Python in its section
+sed -n '/^## A PyTorch run/,/^## From/p' "$top/docs/coming-from.md" | awk '/^```/ { n += /python/; on = /python/ && n == 1; next } on' >"$work/recipe.py"
+if ! mk python PYTHON="$PYTHON" >"$work/log" 2>&1; then bad "make python: $(tail -n 3 "$work/log")"
+elif program examples/exchange; then set -- "$@" , "$top/tests/torch_exchange.py" "$work/recipe.py" "$work/exchange"; fi
 
-"$PYTHON" "$top/tests/torch_beside.py" "$top/tests/torch_operations.py" "$@" >"$work/log" 2>"$work/err"
+PYTHONPATH=$build/python "$PYTHON" "$top/tests/torch_beside.py" "$top/tests/torch_operations.py" "$@" >"$work/log" 2>"$work/err"
 rc=$?
 [ $rc != 77 ] || skip_all
 sed '$d' "$work/log"

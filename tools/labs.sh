@@ -57,6 +57,17 @@ sanitizers() {
     cat "$memory"
 }
 
+steps() { # FLAGS that count the steps of a program, if CXX has them and an attribute for the function that counts: tried once
+    memory=$out/steps.$(echo "$CXX" | tr -c 'A-Za-z0-9\n' _)
+    if [ ! -e "$memory" ]; then
+        flags=-fsanitize-coverage=trace-pc
+        echo 'extern "C" __attribute__((no_sanitize_coverage)) void __sanitizer_cov_trace_pc() {} int main() {}' >"$out/steps.cpp"
+        if $CXX -Werror $flags "$out/steps.cpp" -o "$out/steps.try" >/dev/null 2>&1 && "$out/steps.try"; then echo "-DLAB_STEPS $flags"; fi >"$memory.new"
+        mv "$memory.new" "$memory"
+    fi
+    cat "$memory"
+}
+
 implementation() { # prints the object with amp's implementation
     if [ -n "${IMPL:-}" ] && [ -r "$IMPL" ]; then echo "$IMPL"; return; fi
     object=$out/amp.o
@@ -205,6 +216,7 @@ cuda_run() { # NUMBER FOLDER WORK VARIANT
     (
         CHECK=$4 HCU_LIBS=$build/hostcuda/user HCU_LOGS=$3/$4 CUDA_HOME=$(cuda_home)
         FLAGS="-DLAB_NUMBER=$1 -DLAB_SECONDS=$seconds -Ilabs -Iamp -Ichecker"
+        case $4 in plain | asan) if grep -q LAB_STEPS "$2/check.cu"; then FLAGS="$FLAGS $(steps)"; fi ;; esac
         export CHECK HCU_LIBS HCU_LOGS CUDA_HOME FLAGS CXX
         cd "$3" || exit 2
         seconds=$((seconds * 4)) # of the compiler and the program together
@@ -473,17 +485,38 @@ exported() {
     if [ -n "$(no_cuda)" ] || $MAKE -n -C "$out/students/tools/hostcuda" BUILD=../../none CUDA_HOME="$(cuda_home)" ../../none/hostcuda/translate \
         ../../none/hostcuda/user/libhostcuda-plain.a >"$out/students.log" 2>&1; then ok
     else bad "the students' host runtime: $(tail -n 3 "$out/students.log")"; fi
-    if in_export 1; then bad "an unfilled lab passes in the students' folder"
-    elif tail -n 1 "$out/students.log" | grep -q '^make' && grep -q '^lab 1: .* is still to be written' "$out/students.log"; then ok
+    in_export 1
+    if tail -n 1 "$out/students.log" | grep -q '^lab 1: .* is still to be written'; then ok
     else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
     cp "$hidden/01-half/solution.c" "$out/students/01-half/lab.c"
     if in_export 1 && tail -n 1 "$out/students.log" | grep -q '^lab 1: passed'; then ok
     else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
+    (cd "$out/students" && env -u BUILD LABS='1 2' tools/labs_class.sh grade . "$out/results.json") >"$out/students.log" 2>&1
+    if [ "$(grep -c '"score": 10, "max_score": 10, "output": ".*lab 1: passed' "$out/results.json") $(grep -c '"score": 0, .*still to be written"' "$out/results.json")" = "1 1" ]; then ok
+    else bad "labs_class.sh grade: $(cat "$out/results.json" "$out/students.log")"; fi
+    classes
     # their runtime is a lighter one: light
     if [ -n "$quick$(no_cuda)" ]; then return; fi
     cp "$hidden/07-tensor-cores/solution.cu" "$out/students/07-tensor-cores/lab.cu"
     if in_export 7 "$(variants | cut -d' ' -f1)" && tail -n 1 "$out/students.log" | grep -q '^lab 7: passed'; then ok
     else bad "make lab N=7 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
+}
+
+# What a class gets, for Gradescope and for GitHub Classroom: their files are there, in their formats.
+classes() {
+    rm -rf "$out/classroom" "$out/gradescope.zip"
+    "$here/labs_class.sh" classroom "$out/classroom" 2 3 >/dev/null
+    page=$out/classroom/.github/workflows/classroom.yml
+    if [ "$(grep -c 'autograding-command-grader@' "$page")" = 2 ] && grep -q '^          runners: lab-2,lab-3$' "$page"; then ok
+    else bad "labs_class.sh classroom: $(cat "$page")"; fi
+    if python3 -c 'import yaml' 2>/dev/null; then
+        if python3 -c 'import sys, yaml; j = yaml.safe_load(open(sys.argv[1]))["jobs"]["run-autograding-tests"]; assert len(j["steps"]) == 5' "$page"; then ok
+        else bad "classroom.yml"; fi
+    fi
+    if ! command -v zip >/dev/null 2>&1 && ! command -v python3 >/dev/null 2>&1; then return; fi
+    "$here/labs_class.sh" gradescope "$out/gradescope.zip" 2 >/dev/null
+    if grep -q run_autograder "$out/gradescope.zip" && grep -q labs/tools/labs_class.sh "$out/gradescope.zip"; then ok
+    else bad "labs_class.sh gradescope"; fi
 }
 
 # ---- the students' folder ----
@@ -495,7 +528,7 @@ export_to() { # DIR
     for folder in $(table | cut -d'|' -f2); do cp -R "$labs/$folder" "$1/"; done
     cp "$labs/README.md" "$labs/labs.txt" "$labs/lab.h" "$1/"
     cp "$labs/students.mk" "$1/Makefile"
-    cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$1/tools/"
+    cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$here/labs_class.sh" "$1/tools/"
     for header in gpt_net.h gpt_params.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
     cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host"/*.sh "$host"/*.awk "$host/features.txt" "$1/tools/hostcuda/"
     echo "the students' folder: $1 (make lab N=1 there)"

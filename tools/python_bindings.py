@@ -1,11 +1,12 @@
-"""The declarations of amp.h for Python's ctypes: python3 tools/python_bindings.py [CC] > _amp.py
+"""The declarations of amp.h and amp_cuda.cuh for Python's ctypes: python3 tools/python_bindings.py [CC] > _amp.py
 
 The header goes through the C preprocessor, so the macros that make its enums are expanded by a compiler; what is left are typedefs of
-structs, enums and function pointers, and extern functions, which are read here. `make python` writes the result beside bindings/python/amp.py
-and libamp.so, so that no copy of it can be older than the header. --sizes: a C program that prints the size of each struct and the offset of
-each field; tests/python_amp.py compares them.
+structs, enums and function pointers, and extern functions, which are read here. `make python` writes the result beside amp/__init__.py
+and libamp.so, so that no copy of it can be older than the header. --types: the same as a stub file, _amp.pyi, for type checkers and editors.
+--sizes: a C program that prints the size of each struct and the offset of each field; tests/python_amp.py compares them.
 """
 import ctypes as C
+import keyword
 import os
 import re
 import subprocess
@@ -21,14 +22,14 @@ BASE.update({f"{u}int{n}_t": f"C.c_{u}int{n}" for u in ("u", "") for n in (8, 16
 
 def preprocessed(cc):
     top = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
-    text = '#include "amp.h"\n'
+    text = '#include "amp_cuda.cuh"\n'
     lines = subprocess.run([cc, "-std=c99", "-E", "-dD", "-I", top, "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
     kept, macros, inside = [], {}, False
-    for line in lines.split("\n"):  # only what stands in amp.h: its line markers name it
+    for line in lines.split("\n"):  # only what stands in the two headers: line markers name them
         marker = re.match(r'# \d+ "(.*?)"', line)
         macro = re.match(r"#define (AMP_[A-Z0-9_]+) +(.+)$", line)
         if marker:
-            inside = os.path.basename(marker.group(1)) == "amp.h"
+            inside = os.path.basename(marker.group(1)) in ("amp.h", "amp_cuda.cuh")
         elif inside and macro:
             macros[macro.group(1)] = macro.group(2)
         elif inside and not line.startswith("#"):
@@ -55,6 +56,7 @@ def items(text):
 class Header:
     def __init__(self, text, macros):
         self.known, self.out, self.constants, self.structs, self.functions = dict(BASE), [], {}, {}, {}
+        self.typed = []  # of a stub file
         for item in items(text):
             self.item(re.sub(r"\s+", " ", item))
         for name, value in macros.items():  # those that are integers
@@ -67,6 +69,7 @@ class Header:
         enum = re.match(r"typedef enum (\w*) ?\{(.*)\} ?(\w+)$", s) or re.match(r"enum ?(\w*) ?\{(.*)\}( ?)$", s)
         struct = re.match(r"typedef struct (\w+) ?\{(.*)\} ?(\w+)$", s) or re.match(r"struct (\w+) ?\{(.*)\}( ?)$", s)
         opaque = re.match(r"typedef struct (\w+) (\w+)$", s)
+        foreign = re.match(r"struct (\w+)$", s) or re.match(r"typedef struct \w+ ?\* ?(\w+)$", s)
         pointer = re.match(r"typedef (.*?)\( ?\* ?(\w+) ?\) ?\((.*)\)$", s)
         alias = re.match(r"typedef (\w[\w ]*?) (\w+)$", s)
         function = re.match(r"extern (.*?)(\w+) ?\((.*)\)$", s)
@@ -78,9 +81,13 @@ class Header:
             self.struct(struct.group(1), struct.group(2))
         elif opaque:
             self.out.append(f"class {opaque.group(2)}(C.Structure):\n    pass\n")
+            self.typed.append(f"class {opaque.group(2)}(C.Structure): ...\n")
             self.known[opaque.group(2)] = opaque.group(2)
+        elif foreign:  # a struct of CUDA's, of which only pointers are used; or such a pointer
+            self.known[foreign.group(1)] = "C.c_void_p" if "*" in s else None
         elif pointer:
             self.out.append(f"{pointer.group(2)} = {self.callback(pointer.group(1), pointer.group(3))}\n")
+            self.typed.append(f"{pointer.group(2)}: Any\n")
             self.known[pointer.group(2)] = pointer.group(2)
         elif alias:
             self.known[alias.group(2)] = self.type(alias.group(1))
@@ -168,10 +175,15 @@ class Header:
         lines = "".join(f"    ({f!r}, {k}),\n" for f, k in fields)
         self.out.append(("" if declared else f"class {name}(C.Structure):\n    pass\n\n\n") + f"{name}._fields_ = [\n{lines}]\n")
         self.structs[name] = [f for f, _ in fields]
+        self.typed = [t for t in self.typed if t != f"class {name}(C.Structure): ...\n"]
+        self.typed.append(f"class {name}(C.Structure):\n" + "".join(f"    {f}: {annotation(k)}\n" for f, k in fields if not taken(f)))
 
     def function(self, name, result, arguments):
-        kinds = ", ".join(str(self.type(self.pointer(a))) for a in self.arguments(arguments))
-        self.functions[name] = f"    {name!r}: ({self.type(result)}, [{kinds}]),\n"
+        kinds = [self.type(self.pointer(a)) for a in self.arguments(arguments)]
+        names = [self.split(a)[1] for a in self.arguments(arguments)]
+        given = "".join(f", {n}{'_' * taken(n)}: {annotation(k, True)}" for n, k in zip(names, kinds))
+        self.functions[name] = f"    {name!r}: ({self.type(result)}, [{', '.join(map(str, kinds))}]),\n"
+        self.typed.append(f"    def {name}(self{given}) -> {annotation(self.type(result))}: ...\n")
 
     def pointer(self, argument):
         if "(" in argument:
@@ -180,13 +192,44 @@ class Header:
         return kind + "*" * bool(lengths)
 
 
+def taken(name):
+    """A name of Python's own: such a field is reached by getattr alone."""
+    return keyword.iskeyword(name) or name == "self"
+
+
+def annotation(kind, given=False):
+    """What a type checker reads for a ctypes type: a field's, a result's, or an argument's, which ctypes converts."""
+    if kind is None:
+        return "None"
+    if kind in ("C.c_float", "C.c_double"):
+        return "float"
+    if kind == "C.c_char_p":
+        return "Text"
+    if kind == "C.c_void_p":
+        return "Any" if given else "int | None"
+    if kind.startswith("(") or kind.startswith("C.POINTER") or kind.startswith("C.CFUNCTYPE"):
+        return "Any"
+    return "int" if kind.startswith("C.c_") else kind
+
+
+def print_types(header):
+    functions = [t for t in header.typed if t.startswith("    def ")]
+    print('"""Made from amp.h by tools/python_bindings.py; do not edit."""\nimport ctypes as C\nfrom typing import Any\n\nText = bytes | None\n')
+    print("".join(f"{name}: int\n" for name in header.constants))
+    print("\n".join(t for t in header.typed if not t.startswith("    def ")))
+    print("FUNCTIONS: dict[str, tuple[Any, list[Any]]]\n\nclass Library(C.CDLL):\n" + "".join(functions))
+
+
 def main():
-    words = [w for w in sys.argv[1:] if w != "--sizes"]
+    words = [w for w in sys.argv[1:] if w not in ("--sizes", "--types")]
     header = Header(*preprocessed(words[0] if words else os.environ.get("CC", "cc")))
     if len(header.functions) < 60 or "amp_step_desc" not in header.structs:
         raise SystemExit("python_bindings: amp.h was not understood")
+    if "--types" in sys.argv:
+        print_types(header)
+        return
     if "--sizes" in sys.argv:
-        print('#include "amp.h"\n#include <stdio.h>\n#include <stddef.h>\nint main(void) {')
+        print('#include "amp_cuda.cuh"\n#include <stdio.h>\n#include <stddef.h>\nint main(void) {')
         for name, fields in header.structs.items():
             print(f'    printf("{name} %zu", sizeof({name}));')
             for f in fields:

@@ -7,7 +7,7 @@ N ?=
 CC := $(firstword $(foreach c,cc gcc clang,$(if $(shell command -v $c),$c)) cc)
 export CC CXX MAKE CUDA_HOME
 lab:
-	@tools/labs.sh run '$(N)'
+	@tools/labs.sh run '$(N)' || [ $$? = 1 ] # a wrong answer is said, and is no error of make's
 labs:
 	@for n in $$(awk -F'|' '!/^#/ { print $$1 }' labs.txt); do tools/labs.sh run $$n | tail -n 1; done
 runtime:

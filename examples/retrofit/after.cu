@@ -244,6 +244,18 @@ int main(int argc, char **argv) {
     CHECK(amp_params_add(params, all));
     CHECK(amp_params_commit(params));
     place((real *)amp_param_model(params, 0).data, (real *)amp_param_grad(params, 0).data);
+    CHECK(cudaMemcpy(order, index, sizeof index, cudaMemcpyHostToDevice));
+    LAUNCH(gather, BATCH * PIXELS)(images, labels, order, layer[0].x, target, BATCH);
+    double norm;
+    amp_scaler_info now;
+    do { /* the first loss scale: smaller until backward is finite, and then room for larger gradients */
+        forward(BATCH);
+        backward(BATCH);
+        CHECK(amp_grad_norm(params, scaler, &norm));
+        CHECK(amp_scaler_get(scaler, &now));
+        CHECK(amp_scaler_set_scale(scaler, now.scale / (amp_is_finite((float)norm) ? 16 : 2)));
+    } while (!amp_is_finite((float)norm) && now.scale > 16);
+    take_stats();
 
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
         shuffle(index, TRAIN);

@@ -262,6 +262,16 @@ int main(int argc, char **argv) {
     amp_array g32 = amp_arr(grad, AMP_F32), g16 = amp_arr(grad16, AMP_F16);
     g32.count = g16.count = n;
     CHECK(amp_cast(ctx, p16, p32, n, NULL));
+    CHECK(cudaMemcpy(order, index, sizeof index, cudaMemcpyHostToDevice));
+    LAUNCH(gather, BATCH * PIXELS)(images, labels, order, layer[0].x, target, BATCH);
+    do { /* the first loss scale: smaller until backward is finite, and then room for larger gradients */
+        forward(BATCH);
+        backward(BATCH);
+        CHECK(amp_unscale(scaler, &g32, &bad, &g16, 1));
+        CHECK(amp_scaler_get(scaler, &info));
+        CHECK(amp_scaler_set_scale(scaler, info.scale / (bad.nan + bad.inf > 0 ? 2 : 16)));
+    } while (bad.nan + bad.inf > 0 && info.scale > 16);
+    take_stats();
 
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
         shuffle(index, TRAIN);

@@ -449,6 +449,17 @@ int main(int argc, char **argv) {
     CHECK(amp_params_commit(params));
     place((real *)amp_param_model(params, 0).data, (real *)amp_param_grad(params, 0).data);
     alloc_activations();
+    for (int i = 0; i < BATCH; i++)
+        load(i, i);
+    double norm;
+    amp_scaler_info now;
+    do { /* the first loss scale: smaller until backward is finite, and then room for larger gradients */
+        forward();
+        backward();
+        CHECK(amp_grad_norm(params, scaler, &norm));
+        CHECK(amp_scaler_get(scaler, &now));
+        CHECK(amp_scaler_set_scale(scaler, now.scale / (amp_is_finite((float)norm) ? 16 : 2)));
+    } while (!amp_is_finite((float)norm) && now.scale > 16);
 
     for (int step = 1; step <= STEPS; step++) {
         for (int i = 0; i < BATCH; i++)

@@ -42,6 +42,9 @@
                                                                                    no bit of a result depends on it
                     AMP_SHARED, AMP_LOAD_L2 ...   CUDA's     only by a port        what device code needs beyond C++:
                                                                                    each #ifndef AMP_... in >>device
+                    AMP_CUDA_NVTX                 -          amp.h's               each verb is a range of its name in
+                                                             implementation        the picture of nsys; the toolkit's
+                                                                                   nvtx3/nvToolsExt.h, nothing to link
                     AMP_HOSTCUDA                  -          tests only            lets g++ compile this file, over
                                                                                    tests/hostcuda, and run it on the CPU
                     AMP_CUDA_API takes the place of AMP_API, so that AMP_STATIC does not make these functions static.

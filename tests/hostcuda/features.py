@@ -29,6 +29,7 @@ DEVICE = {
     "atomics": ["device_atomic_functions.h", "sm_20_atomic_functions.h", "sm_32_atomic_functions.h", "sm_60_atomic_functions.h"],
     "half": ["cuda_fp16.h"],
     "bfloat16": ["cuda_bf16.h"],
+    "device-runtime": ["cuda_device_runtime_api.h"],  # in kernels; what a host may call, too, is of the runtime
     "textures": ["texture_indirect_functions.h", "surface_indirect_functions.h"],
 }
 NOT_CALLS = {"defined", "sizeof", "__attribute__", "__align__", "alignas", "__declspec", "asm", "if", "return", "while", "for", "__cudart_builtin__"}
@@ -119,6 +120,7 @@ def parameter_types(arguments):
 
 def device_functions(cuda):
     out = []
+    of_host = set(api_names(cuda, *API["runtime"]))
     for kind, headers in DEVICE.items():
         seen = set()
         for header in headers:
@@ -126,6 +128,8 @@ def device_functions(cuda):
             if not os.path.exists(path):
                 continue
             for (name, _), types in sorted(declarations(path).items()):
+                if kind == "device-runtime" and (name in of_host or name.endswith("_ptsz")):
+                    continue
                 out.append((kind, name, types))
                 seen.add(name)
     return out
@@ -172,8 +176,14 @@ def device_verdicts(cuda, library, functions):
     return bad
 
 
+def templates():
+    """Functions of the API that hostcuda.h has as templates, for kernels and variables of any type."""
+    text = open(os.path.join(HERE, "hostcuda.h"), encoding="utf-8").read()
+    return set(re.findall(r"inline cudaError_t (cuda\w+)\(", text))
+
+
 def features(cuda, library):
-    have = defined(library)
+    have = defined(library) | templates()
     lines = []
     for kind, (header, prefix) in API.items():
         for name in api_names(cuda, header, prefix):

@@ -179,8 +179,9 @@ void bug(const char *format, ...)
 void set_abort(int on);
 void set_order(int order, unsigned seed);
 bool in_kernel();
-void print_place(); /* the kernel, block and thread that run, if any do */
-void report_init(); /* Ctrl-C, progress, and what a sanitizer says at its end */
+bool yield_thread(); /* the other threads run; false: no kernel's thread runs */
+void print_place();  /* the kernel, block and thread that run, if any do */
+void report_init();  /* Ctrl-C, progress, and what a sanitizer says at its end */
 struct GridConfig {
     dim3 grid, block;
     size_t shared_bytes;
@@ -192,6 +193,16 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
 enum ChildOrder { CHILD_IN_BLOCK_ORDER, CHILD_FREE, CHILD_TAIL };
 void add_child(std::function<void()> run, ChildOrder order);
 int refused(const char *what); /* this runtime cannot do that: a bug, by name; what the call returns if that goes on */
+
+/* ---- reads that TSan need not see (hcu_reads.cpp) ---------------------------------------------------------------- */
+
+void reads_launch(const void *kernel, bool cooperative);
+void reads_block(unsigned half);   /* whose threads have the identities of this half */
+void reads_segment();              /* all threads of the block have passed a barrier */
+void reads_thread(unsigned index); /* it runs now */
+void reads_ordered();              /* the kernel orders its threads by something else, too */
+void reads_lanes_ordered();        /* the kernel orders the lanes of a warp */
+void reads_end();
 
 /* ---- device memory (hcu_memory.cpp): every caller holds the runtime's lock --------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* hcu_lean.cpp - in place of hcu_ptx.cpp and hcu_sass.cpp where nobody loads compiled kernels: those two are more than
+/* hcu_lean.cpp - in place of hcu_ptx*.cpp and hcu_sass*.cpp where nobody loads compiled kernels: those are more than
  * half of the library's compile time (libhostcuda-*.a in user/). */
 #include "hcu_core.h"
 #include <cstdio>

@@ -6,6 +6,7 @@
  * an identity of its own and only CUDA's ordering makes happens-before edges, so races show whatever the schedule. */
 #include "hcu_core.h"
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 #include <csignal>
@@ -89,6 +90,7 @@ struct Fiber {
     size_t size = 0;
     void *asan_stack = nullptr;
     void *tsan = nullptr;
+    size_t launch = 0; /* the one whose start it is behind */
 };
 static constexpr size_t kStack = HCU_HAS_ASAN || HCU_HAS_MSAN || HCU_HAS_TSAN ? 256 << 10 : 64 << 10;
 static constexpr size_t kPage = 4096;
@@ -198,7 +200,8 @@ static Fiber *new_fiber() {
 
 /* ---- the launch that runs ---------------------------------------------------------------------------------------- */
 
-static const char *const kWarpOpName[] = {"shfl", "ballot", "any", "all", "syncwarp", "match", "reduce", "wmma"};
+static const char *const kWarpOpName[] = {
+    "shfl", "ballot", "any", "all", "syncwarp", "match", "reduce", "wmma", "coalesced_threads or __activemask"};
 enum State : unsigned char { NEW, READY, AT_BARRIER, AT_GRID_BARRIER, AT_WARP_OP, DONE };
 struct Thread {
     State state;
@@ -302,6 +305,7 @@ int shared_pointer(void **where) {
 }
 static void set_current(unsigned t) {
     L->current = t;
+    if (HCU_HAS_TSAN) reads_thread(t);
     for (unsigned i = 0; i < g_dynamic_pointers; i++)
         *g_dynamic_pointer[i] = L->blocks[t / L->threads_per_block].dynamic;
     const dim3 &b = L->config.block;
@@ -315,6 +319,14 @@ static void wait_here(State s) {
     me().state = s;
     swap_to(&g_main);
 }
+static bool thread_runs() { return L && g_self != &g_main; }
+static thread_local bool t_runs_grid; /* this thread of the host does, while others may wait for it */
+bool yield_thread() {
+    if (!t_runs_grid || !thread_runs()) return false;
+    L->progress = true;
+    swap_to(&g_main);
+    return true;
+}
 
 /* ---- barriers ---------------------------------------------------------------------------------------------------- */
 
@@ -326,6 +338,7 @@ static void release_block(Block &k) {
     k.arrived = 0;
     k.generation++;
     L->progress = true;
+    if (HCU_HAS_TSAN) reads_segment();
 }
 static void release_grid() {
     for (Thread &t : L->threads)
@@ -420,11 +433,43 @@ Exchange *warp_exchange(unsigned mask, uint64_t bits, WarpOp op, const char *fil
     t.line = line;
     t.state = AT_WARP_OP;
     char *token = &g_warp_token[8 * ((g_block_number * 32 + first / 32) & 4095)];
+    if (HCU_HAS_TSAN && op == WARP_SYNC) reads_lanes_ordered();
     if (op == WARP_SYNC) hb_release(token); /* only __syncwarp orders memory; shuffles and votes do not */
     w.waiting |= 1u << lane();
     if (!try_complete(w, first, mask)) swap_to(&g_main);
     if (op == WARP_SYNC) hb_acquire(token);
     return me().exchange;
+}
+
+/* Which lanes run together is known when no thread can go on: those of a warp that wait at one place. */
+unsigned coalesced_lanes(const char *file, int line) {
+    Thread &t = me();
+    t.op = WARP_COALESCE;
+    t.file = file;
+    t.line = line;
+    wait_here(AT_WARP_OP);
+    return me().mask;
+}
+static bool coalesces(const Thread &t) { return t.state == AT_WARP_OP && t.op == WARP_COALESCE; }
+static void coalesce() {
+    for (size_t first = 0; first < L->threads.size(); first++) {
+        const Thread leader = L->threads[first];
+        unsigned mask = 0, lane0 = unsigned(first % L->threads_per_block) & 31;
+        if (!coalesces(leader)) continue;
+        size_t begin = first - lane0,
+               end = std::min(begin + 32, begin - begin % L->threads_per_block + L->threads_per_block);
+        auto together = [&](const Thread &t) {
+            return coalesces(t) && t.line == leader.line && !strcmp(t.file, leader.file);
+        };
+        for (size_t i = first; i < end; i++)
+            if (together(L->threads[i])) mask |= 1u << (i - begin);
+        for (size_t i = first; i < end; i++) {
+            if (!(mask >> (i - begin) & 1)) continue;
+            L->threads[i].mask = mask;
+            L->threads[i].state = READY;
+        }
+        L->progress = true;
+    }
 }
 
 /* TSan has no fences.  PTX: writes before a fence are visible to whoever fences after reading an atomic that the writer
@@ -434,6 +479,7 @@ void fence() {
     if (!HCU_HAS_TSAN || !L) return;
     Thread &t = me();
     t.fenced = true;
+    reads_ordered();
     for (const void *p : t.atomic_at)
         if (p) hb_acquire(atomic_token(p));
 }
@@ -520,21 +566,20 @@ static void thread_exit() {
 static void fiber_body() {
     for (;;) {
         me().fiber = g_self;
-        hb_acquire(&L->token[0]);
+        if (HCU_HAS_TSAN && g_self->launch != g_launches) hb_acquire(&L->token[0]);
+        g_self->launch = g_launches;
         L->desc->invoke(L->function, L->args);
-        hb_release(&L->token[8]);
         thread_exit();
-        if (!HCU_HAS_TSAN) { /* under TSan each thread needs its own stack and identity */
-            while (L->next < L->order.size() && L->threads[L->order[L->next]].state != NEW)
-                L->next++;
-            if (L->next < L->order.size() &&
-                L->order[L->next] / L->threads_per_block == L->current / L->threads_per_block) {
-                set_current(L->order[L->next++]);
-                me().state = READY;
-                continue;
-            }
-            g_idle.push_back(g_self);
+        while (L->next < L->order.size() && L->threads[L->order[L->next]].state != NEW)
+            L->next++;
+        if (L->next < L->order.size() &&
+            L->order[L->next] / L->threads_per_block == L->current / L->threads_per_block) {
+            set_current(L->order[L->next++]);
+            me().state = READY;
+            if (HCU_HAS_TSAN) swap_to(me().fiber); /* each thread needs its own stack and identity */
+            continue;
         }
+        if (!HCU_HAS_TSAN) g_idle.push_back(g_self);
         swap_to(&g_main);
     }
 }
@@ -568,20 +613,34 @@ static void report_deadlock() {
         L->config.name, text);
     abort();
 }
-/* Neighbouring blocks use disjoint TSan identities: one identity in both would carry the first block's history into the
- * second one's barriers and hide races between blocks.  gcc's runtime has room for them; clang's tracks 255. */
-static void assign_tsan_fibers(Launch &l) {
+static std::vector<Fiber *> &tsan_fibers() {
     static std::vector<Fiber *> *levels =
         new std::vector<Fiber *>[kLevels]; /* children have others than their parents */
-    std::vector<Fiber *> &slots = levels[std::min(g_level, kLevels - 1)];
+    return levels[std::min(g_level, kLevels - 1)];
+}
+/* Neighbouring blocks, in each direction, and launches after one another use disjoint TSan identities: one identity
+ * in both would carry the first block's history into the second one's barriers and hide races between blocks.  gcc's
+ * runtime has room for them; clang's tracks 255. */
+static unsigned half_of(const uint3 &block) { return unsigned(block.x + block.y + block.z + g_launches) & 1; }
+static void assign_tsan_fibers(Launch &l) {
+    std::vector<Fiber *> &slots = tsan_fibers();
     for (size_t i = 0; i < l.threads.size(); i++) {
-        size_t s = i + (g_block_number & 1) * l.threads.size();
+        size_t s = i + half_of(l.blocks[0].index) * l.threads.size();
         while (slots.size() <= s) {
             slots.push_back(new_fiber());
             hb_name(slots.back()->tsan, g_level, unsigned(slots.size()) - 1);
         }
         l.threads[i].fiber = slots[s];
     }
+}
+/* The end of the launch is behind all that its threads did. */
+static void release_tsan_fibers(Launch &l) {
+    for (Fiber *f : tsan_fibers())
+        if (f->launch == g_launches) {
+            hb_become(f->tsan);
+            hb_release(&l.token[8]);
+        }
+    hb_become(g_main.tsan);
 }
 /* One block, or all blocks of a cooperative launch. */
 static void run_group(const std::vector<uint3> &ids) {
@@ -611,10 +670,12 @@ static void run_group(const std::vector<uint3> &ids) {
             poison_shared(k.dynamic, shared);
         }
     }
-    hb_release(&l.token[0]);
     make_order(l.order, l.threads.size());
     l.next = 0;
-    if (HCU_HAS_TSAN) assign_tsan_fibers(l);
+    if (HCU_HAS_TSAN) {
+        assign_tsan_fibers(l);
+        reads_block(half_of(ids[0]));
+    }
     g_block_number += count;
     g_blocks_done = g_block_number - count - g_first_block;
     while (l.live) {
@@ -626,6 +687,7 @@ static void run_group(const std::vector<uint3> &ids) {
             l.progress = true;
             resume(l.order[i]);
         }
+        if (!l.progress) coalesce();
         if (!l.progress) report_deadlock();
     }
     for (size_t i = 1; i < count; i++) {
@@ -646,6 +708,7 @@ void add_child(std::function<void()> run, ChildOrder order) {
     Child *c = new Child{std::move(run), order, (size_t(b.z) * g.y + b.y) * g.x + b.x, id, {}, {}};
     hb_release(c->start);
     L->children.push_back(c);
+    reads_ordered();
 }
 /* Under TSan a child is behind the thread that launched it and the children of that block before it; one in the tail is
  * behind everything. */
@@ -687,6 +750,7 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     l.arrays.reserve(64);
     l.token = new char[32]; /* from the heap: freeing it makes TSan forget the tokens */
     L = &l;
+    t_runs_grid = true;
     blockDim = config.block;
     gridDim = config.grid;
     g_main.tsan = hb_self();
@@ -698,6 +762,7 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     g_launches++;
     g_first_block = g_block_number;
     make_order(order, blocks);
+    reads_launch(function, config.cooperative);
     for (unsigned n : order) {
         ids.push_back(uint3{n % config.grid.x, n / config.grid.x % config.grid.y, n / (config.grid.x * config.grid.y)});
         if (config.cooperative) continue;
@@ -705,9 +770,12 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
         ids.clear();
     }
     if (config.cooperative) run_group(ids);
+    reads_end();
+    if (HCU_HAS_TSAN) release_tsan_fibers(l);
 
     hb_acquire(&l.token[8]);
     L = nullptr;
+    t_runs_grid = false;
     run_children(l);
     delete[] l.token;
     hb_quiet(false);
@@ -715,7 +783,6 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
 
 /* ---- where a grid is: for messages, for whoever waits, and for whoever presses Ctrl-C ---------------------------- */
 
-static bool thread_runs() { return L && g_self != &g_main; }
 static int thread_text(char *to, size_t n) {
     return snprintf(to, n, "kernel %s, block (%u,%u,%u), thread (%u,%u,%u)", L->config.name, blockIdx.x, blockIdx.y,
         blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
@@ -810,15 +877,21 @@ void report_init() {
 #if HCU_HAS_TSAN
 /* TSan calls this after each report: who made the access is known exactly, and of the other one what its
  * identity says. */
+extern "C" int __tsan_get_report_data(void *report, const char **what, int *count, int *stacks, int *mops, int *places,
+    int *mutexes, int *threads, int *tids, void **sleep_trace, unsigned long trace_size);
 extern "C" int __tsan_get_report_mop(void *report, unsigned long index, int *tid, void **address, int *size, int *write,
     int *atomic, void **trace, unsigned long trace_size);
 extern "C" int __tsan_get_report_thread(void *report, unsigned long index, int *tid, unsigned long *os_id, int *running,
     const char **name, int *parent, void **trace, unsigned long trace_size);
 extern "C" void __tsan_on_report(void *report) {
     using namespace hcu;
-    int tid = -1, other = -1, size, write, atomic, running, parent;
+    int tid = -1, other = -1, size, write, atomic, running, parent, n[7] = {0}, mops = 0;
     void *address = nullptr, *trace[1];
-    if (!thread_runs() || !__tsan_get_report_mop(report, 1, &other, &address, &size, &write, &atomic, trace, 1)) return;
+    const char *what;
+    if (!thread_runs()) return;
+    __tsan_get_report_data(report, &what, &n[0], &n[1], &mops, &n[2], &n[3], &n[4], &n[5], trace, 1);
+    if (mops < 2) return; /* no race: a call that is not safe in a signal's handler */
+    if (!__tsan_get_report_mop(report, 1, &other, &address, &size, &write, &atomic, trace, 1)) return;
     print_place();
     const char *name = nullptr;
     for (unsigned long i = 0; i < 4; i++) {
@@ -840,7 +913,7 @@ extern "C" void __tsan_on_report(void *report) {
     }
     unsigned count = unsigned(L->threads.size()), t = slot % count % L->threads_per_block;
     const dim3 &b = L->config.block;
-    bool same_half = slot / count == unsigned((g_block_number - L->blocks.size()) & 1);
+    bool same_half = slot / count == half_of(L->blocks[0].index);
     fprintf(stderr, "HOSTCUDA OTHER: thread (%u,%u,%u) of %s\n", t % b.x, t / b.x % b.y, t / (b.x * b.y),
         shared          ? "the same block, in shared memory"
             : same_half ? "the same block or of an earlier one"
@@ -851,3 +924,10 @@ extern "C" void __tsan_on_report(void *report) {
 extern "C" void hcu_set_order(int order, unsigned seed) { hcu::set_order(order, seed); }
 extern "C" void hcu_set_abort(int on) { hcu::set_abort(on); }
 extern "C" int hcu_bugs(void) { return hcu::g_bugs; }
+
+/* What libcu++ does in a loop that waits, as in cuda::barrier and cuda::counting_semaphore: the other threads run. They
+ * stand in front of the C library's functions; threads of the host get those. */
+extern "C" int sched_yield(void) { return hcu::yield_thread() ? 0 : int(syscall(SYS_sched_yield)); }
+extern "C" int nanosleep(const timespec *time, timespec *left) {
+    return hcu::yield_thread() ? 0 : int(syscall(SYS_nanosleep, time, left));
+}

@@ -18,6 +18,7 @@ libs=${HCU_LIBS:-$build/user}
 die() { echo "hostcuda-cc: $*" >&2; exit 2; }
 variant "$check" || die "HOSTCUDA_CHECK=$check: one of plain asan tsan msan vg"
 
+runtime=$libs/libhostcuda-$check.a # not in a shared library: it is the program's, once
 mode=link out='' whole=--whole language='' objects='' verbose=''
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
@@ -80,7 +81,7 @@ while [ $# -gt 0 ]; do
     -M | -MM) mode=depend; flag "$word" ;;
     -dlink | --device-link) mode=nothing ;;
     -lib | --lib) mode=archive ;;
-    -shared | --shared) link -shared; flag -fPIC ;;
+    -shared | --shared) link -shared; flag -fPIC; runtime='' ;;
     -rdc=true | -rdc=1) whole='' ;;
     -rdc=false | -rdc=0) whole=--whole ;;
     -rdc | --relocatable-device-code) next "${1:-}"; used && shift; case $value in true | 1) whole='' ;; *) whole=--whole ;; esac ;;
@@ -161,7 +162,7 @@ compile() { # LANGUAGE SOURCE OUTPUT HOW
     optimised=$variant_flags
     [ "$check" = plain ] || set -- "$@" -O1 # whatever was asked for
     case " $* " in *" -std="*) ;; *) [ "$kind" = c ] || set -- "$@" -std=gnu++17 ;; esac
-    common="-g -w -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -fno-optimize-sibling-calls"
+    common="-gdwarf-4 -w -ffp-contract=off -fno-math-errno -fno-omit-frame-pointer -fno-optimize-sibling-calls"
     compiler=$cxx
     if [ "$kind" = c ]; then set -- -x c "$@"; else set -- -x c++ "$@"; fi
     text=$source
@@ -194,6 +195,9 @@ explain() {
                 print "hostcuda: " w[i] " is not supported by the host runtime (" refused[w[i]] "; docs/hostcuda.md has the table)"
         }
         /tex[123]D|surf[123]D|textureReference/ && !told["tex"]++ { print "hostcuda: textures and surfaces are not supported (docs/hostcuda.md)" }
+        /this_cluster|cluster_group|this_multi_grid|cp_async_bulk|cuda::ptx/ && !told["far"]++ {
+            print "hostcuda: thread block clusters, grids on several devices and bulk copies are not supported (docs/hostcuda.md)"
+        }
         /Assembler messages|impossible constraint|inconsistent operand/ && !told["asm"]++ {
             print "hostcuda: PTX in an asm statement: put it under #ifdef __CUDA_ARCH__, beside a portable branch"
         }
@@ -243,9 +247,9 @@ if [ "$mode" = archive ]; then
     ar rcs "${out:-a.a}" "$@"
     exit
 fi
-[ -z "$verbose" ] || echo "hostcuda-cc: $cxx $variant_flags $* $libs/libhostcuda-$check.a -o ${out:-a.out}" >&2
+[ -z "$verbose" ] || echo "hostcuda-cc: $cxx $variant_flags $* $runtime -o ${out:-a.out}" >&2
 # shellcheck disable=SC2086
-"$cxx" $variant_flags -g "$@" "$libs/libhostcuda-$check.a" -lpthread -ldl -lm -o "${out:-a.out}" 2>"$tmp/said"
+"$cxx" $variant_flags -g "$@" ${runtime:+"$runtime"} -lpthread -ldl -lm -o "${out:-a.out}" 2>"$tmp/said"
 status=$?
 [ ! -s "$tmp/said" ] || explain "$tmp/said" >&2
 [ $status = 0 ]

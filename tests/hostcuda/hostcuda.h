@@ -135,16 +135,17 @@ inline constexpr unsigned char param_kind = std::is_pointer_v<T> ? PARAM_POINTER
     : no_padding<T>                                              ? PARAM_WORDS
                                                                  : PARAM_OPAQUE;
 
+#define HCU_UNSEEN __attribute__((no_sanitize("thread"))) /* between the scheduler and the kernel, for each thread */
 template <class... P> struct Kernel {
     /* half2 has a copy constructor that copies bytes: not "trivially copyable", and a good parameter */
     static_assert((std::is_trivially_destructible_v<P> && ...), "kernel parameters are copied bytewise");
     static inline const std::array<size_t, sizeof...(P) + 1> size{sizeof(P)..., 0};
     static inline const std::array<unsigned char, sizeof...(P) + 1> kind{param_kind<P>..., 0};
-    template <size_t... I> static void call(const void *f, void **a, std::index_sequence<I...>) {
+    template <size_t... I> HCU_UNSEEN static void call(const void *f, void **a, std::index_sequence<I...>) {
         (void)a;
         reinterpret_cast<void (*)(P...)>(const_cast<void *>(f))(*static_cast<std::remove_reference_t<P> *>(a[I])...);
     }
-    static void invoke(const void *f, void **a) { call(f, a, std::index_sequence_for<P...>{}); }
+    HCU_UNSEEN static void invoke(const void *f, void **a) { call(f, a, std::index_sequence_for<P...>{}); }
     static inline const KernelDesc desc{&invoke, size.data(), kind.data(), int(sizeof...(P))};
 };
 template <class... P> inline const void *registered(void (*kernel)(P...)) {
@@ -348,7 +349,7 @@ template <class T> inline unsigned match_any(unsigned mask, T v, HCU_AT) {
 }
 } // namespace hcu
 
-inline unsigned __activemask() { return hcu::warp_live_mask(); }
+inline unsigned __activemask(HCU_AT) { return hcu::coalesced_lanes(HCU_HERE); }
 inline unsigned __ballot_sync(unsigned m, int p, HCU_AT) { return hcu::vote(m, p, hcu::WARP_BALLOT, HCU_HERE); }
 inline int __any_sync(unsigned m, int p, HCU_AT) { return int(hcu::vote(m, p, hcu::WARP_ANY, HCU_HERE)); }
 inline int __all_sync(unsigned m, int p, HCU_AT) { return int(hcu::vote(m, p, hcu::WARP_ALL, HCU_HERE)); }

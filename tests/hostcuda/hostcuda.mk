@@ -65,12 +65,13 @@ HCU_SKIPPED := $(foreach v,$(HCU_ALL),$(if $(HCU_CAN_$(v)),,"skipped: hostcuda $
 endif
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------
-HCU_SOURCES := hcu_sched hcu_wmma hcu_memory hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_blas hcu_blas1 hcu_curand hcu_nccl hcu_ptx hcu_sass
-HCU_USER_SOURCES := $(filter-out hcu_ptx hcu_sass $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas hcu_blas1),$(HCU_SOURCES)) hcu_lean
-HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h)
+HCU_INTERPRETERS := hcu_ptx hcu_ptx_text hcu_sass hcu_sass_text
+HCU_SOURCES := hcu_sched hcu_reads hcu_wmma hcu_memory hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_blas hcu_blas_product hcu_blas1 hcu_curand hcu_nccl $(HCU_INTERPRETERS)
+HCU_USER_SOURCES := $(filter-out $(HCU_INTERPRETERS) $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas hcu_blas_product hcu_blas1),$(HCU_SOURCES)) hcu_lean
+HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h $(HCU_DIR)/*.inc)
 $(HCU_BUILD)/hcu_refused.inc: $(HCU_DIR)/features.txt
 	@mkdir -p $(@D)
-	awk '$$3 == "refused" && $$1 ~ /^(runtime|driver|cublas|cublasLt|curand)$$/ { print "REFUSED(" $$2 ")" }' $< >$@
+	awk '($$3 == "refused" || $$2 ~ /^cuda(Get|Memcpy[FT]).*Symbol/) && $$1 ~ /^(runtime|driver|cublas|cublasLt|curand)$$/ { print "REFUSED(" $$2 ")" }' $< >$@
 $(HCU_ALL:%=$(HCU_BUILD)/%/hcu_refused.o): $(HCU_BUILD)/hcu_refused.inc
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a

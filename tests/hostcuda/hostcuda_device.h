@@ -15,7 +15,17 @@ static constexpr int warpSize = 32;
 namespace hcu {
 
 /* One warp-wide operation.  Every participating lane hands in a value and then reads the others'. */
-enum WarpOp : int { WARP_SHFL, WARP_BALLOT, WARP_ANY, WARP_ALL, WARP_SYNC, WARP_MATCH, WARP_REDUCE, WARP_MMA };
+enum WarpOp : int {
+    WARP_SHFL,
+    WARP_BALLOT,
+    WARP_ANY,
+    WARP_ALL,
+    WARP_SYNC,
+    WARP_MATCH,
+    WARP_REDUCE,
+    WARP_MMA,
+    WARP_COALESCE
+};
 struct Exchange {
     uint64_t value[32];
     unsigned mask; /* lanes that took part */
@@ -23,6 +33,7 @@ struct Exchange {
 };
 Exchange *warp_exchange(unsigned mask, uint64_t bits, WarpOp op, const char *file, int line);
 void exchange_done(Exchange *);
+unsigned coalesced_lanes(const char *file, int line); /* those of the warp that come to this place together */
 unsigned lane();
 
 /* Warp matrices (mma.h, hcu_wmma.cpp): what one lane brings to D = A B + C, its part of each 16 x 16 matrix. */

@@ -1,6 +1,6 @@
 /* hostcuda_groups.h - the part of cooperative groups that is used most, in NVIDIA's names: this_thread_block,
  * this_grid, tiled_partition of 1 to 32 threads, its shuffles, votes and matches, reduce, inclusive_scan,
- * exclusive_scan, coalesced_threads where all live lanes of a warp come.  The toolkit's headers are skipped.
+ * exclusive_scan, memcpy_async and wait, coalesced_threads.  The toolkit's headers are skipped.
  *
  * A tile is a part of a warp: its operations are warp operations with the tile's mask, so a lane that is missing is
  * found as for __shfl_sync. reduce and the scans go in the order of the lanes: the sum of floats may differ from a
@@ -11,6 +11,7 @@
 #define _COOPERATIVE_GROUPS_H_
 #define _COOPERATIVE_GROUPS_REDUCE_H
 #define _COOPERATIVE_GROUPS_SCAN_H
+#define _COOPERATIVE_GROUPS_MEMCPY_ASYNC
 
 namespace cooperative_groups {
 
@@ -97,8 +98,7 @@ struct hcu_warp_group {
     unsigned meta_group_rank() const { return hcu_thread() / size(); }
 };
 struct coalesced_group : hcu_warp_group {};
-/* The lanes that run together are not known here: all live lanes of the warp must come. */
-inline coalesced_group coalesced_threads() { return {{{hcu::warp_live_mask()}}}; }
+inline coalesced_group coalesced_threads(HCU_AT) { return {{{hcu::coalesced_lanes(HCU_HERE)}}}; }
 
 template <unsigned Size, class Parent = void> struct thread_block_tile : hcu_warp_group {
     static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0,
@@ -173,5 +173,16 @@ template <class Group, class T> inline T exclusive_scan(const Group &group, T v,
     return hcu_scan(group.lanes, v, plus<T>{}, false, HCU_HERE);
 }
 
+/* memcpy_async: each thread of the group copies its part at once; the group sees it all after wait. */
+template <class Group> inline void memcpy_async(const Group &g, void *to, const void *from, size_t bytes) {
+    for (size_t i = g.thread_rank(); i < bytes; i += g.size())
+        static_cast<char *>(to)[i] = static_cast<const char *>(from)[i];
+}
+template <class Group, class T>
+inline void memcpy_async(const Group &g, T *to, size_t room, const T *from, size_t count) {
+    memcpy_async(g, static_cast<void *>(to), from, (room < count ? room : count) * sizeof(T));
+}
+template <class Group> inline void wait(const Group &g, HCU_AT) { g.sync(HCU_HERE); }
+template <unsigned Stages, class Group> inline void wait_prior(const Group &g, HCU_AT) { g.sync(HCU_HERE); }
 } // namespace cooperative_groups
 #endif

@@ -92,7 +92,7 @@ static const char *check_reason(const char *name, const float *x, size_t n, floa
         return "that is the exact sum, rounded once; here every addition is rounded to a half";
     if (got != check_round(got)) return "that is no half: the result of every operation goes through r()";
     if (strcmp(name, "sum_compensated") == 0 && got == check_in_order(x, n))
-        return "that is the plain sum: what an addition has lost must come back with the next number";
+        return "that is the plain sum: what an addition has added too much must be taken off the next number";
     if (strcmp(name, "sum_pairwise") == 0 && got == check_in_order(x, n))
         return "that is the sum from the first to the last";
     if (strcmp(name, "sum_in_order") == 0) return "every number counts, from the first to the last";

@@ -32,7 +32,7 @@ float sum_pairwise(const float *x, size_t n) {
     return 0;
 }
 
-/* Kahan's sum: c is what the last addition has lost, and it is taken off the next number. */
+/* Kahan's sum: c is what the last addition has added too much, and it is taken off the next number. */
 float sum_compensated(const float *x, size_t n) {
     (void)x;
     (void)n;

@@ -28,6 +28,23 @@ static float check_random(void) {
     return ldexpf((float)(state >> 8) / 16777216.0f + 0.5f, (int)(state >> 4 & 7u) - 4);
 }
 
+/* ---- who does the work ---- */
+
+/* With LAB_STEPS the compiler calls this at the begin of each piece of code that has no branch in it: the steps of each
+   thread of a launch are counted. */
+enum { CHECK_THREADS = 128 };
+static long check_steps[CHECK_THREADS];
+static bool check_counts; /* while the student's kernels run */
+#ifdef LAB_STEPS
+extern "C" __attribute__((no_sanitize_coverage, no_sanitize_address)) void __sanitizer_cov_trace_pc(void) {
+    if (!check_counts) return;
+    check_counts = false; /* what threadIdx is made of may count itself */
+    unsigned me = blockIdx.x * blockDim.x + threadIdx.x;
+    if (me < CHECK_THREADS) check_steps[me]++;
+    check_counts = true;
+}
+#endif
+
 /* ---- what each mistake would give ---- */
 
 static double check_sum(const check_data *t, size_t end, bool (*counts)(size_t i)) {
@@ -82,9 +99,12 @@ static float check_run(const check_data *t, check_launch l) {
     check_cuda(cudaMemset(t->out, 0xfe, sizeof(float)), "cudaMemset"); /* -1.7e38: what nobody writes is seen */
     check_cuda(cudaMemset(t->part, 0xff, parts * sizeof(float)), "cudaMemset");
     lab_doing("lab_norm with n %zu, grid %u, block %u", t->n, l.grid, l.block);
+    memset(check_steps, 0, sizeof check_steps);
+    check_counts = true;
     lab_norm(t->device_x, t->n, t->part, t->out, l.grid, l.block);
     check_cuda(cudaGetLastError(), "a launch");
     check_cuda(cudaMemcpy(&y, t->out, sizeof y, cudaMemcpyDeviceToHost), "a kernel");
+    check_counts = false;
     return y;
 }
 static void check_value(const check_data *t, float y, check_launch l) {
@@ -100,6 +120,20 @@ static void check_value(const check_data *t, float y, check_launch l) {
     if (y != y) why = "a NaN: a part or shared memory that nobody wrote was read, or a lane that was not there";
     lab_wrong("with n %zu, grid %u and block %u the norm must be %.7g and is %.7g: %s", t->n, l.grid, l.block, want,
         (double)y, why);
+}
+/* 128 threads have far more numbers than there are threads: nobody does an eighth of it alone. */
+static void check_shares(const check_data *t, check_launch l) {
+    long all = 0, most = 0;
+    if (t->n < 65536 || l.grid * l.block != CHECK_THREADS) return;
+    for (long steps : check_steps) {
+        all += steps;
+        if (steps > most) most = steps;
+    }
+    if (8 * most <= all || !all) return;
+    lab_wrong(
+        "with n %zu, grid %u and block %u one thread does %ld of 100 steps: each warp takes chunks, and each lane "
+        "its numbers of them",
+        t->n, l.grid, l.block, 100 * most / all);
 }
 static void check_order(
     const check_data *t, float y, check_launch l) { /* the same launch, and other orders of blocks */
@@ -134,6 +168,7 @@ static void check_size(size_t n) {
     for (const check_launch &l : launches) {
         float y = check_run(&t, l);
         check_value(&t, y, l);
+        check_shares(&t, l);
         check_order(&t, y, l);
         if (&l == launches) first = y;
         if (check_bits(y) == check_bits(first)) continue;

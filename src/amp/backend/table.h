@@ -2,26 +2,15 @@
    A backend fills an amp_backend, makes its own state and calls amp_ctx_create_backend, which copies the table. Every
    function gets checked arguments with defaults filled in and returns a status made with amp_fail, so that the message
    says which vendor call failed in which verb. Pointers in jobs are context memory unless said otherwise.
-   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum)
-
-   The rule of sums, for floats x[0..n). What is not there is 0; to halve y[0..2h) is y[j] += y[j+h] for all j < h, then
-   the same with h/2, ..., 1.
-       part    2048 of them, in FP32:  lane[j] = (((0 + x[j]) + x[j+256]) + ...) + x[j+1792], j < 256;  halve the lanes
-       chunk   32 parts, in double from here on:  halve the sums of its parts
-       array   lane[j] = (((0 + c[j]) + c[j+256]) + ...), j < 256, for the sums c of its chunks;  halve the lanes
-   A set of parameters: its chunks as amp_param_table numbers them. A column of a matrix: parts of 32 rows in order, in
-   FP32; part p is added, in order, to lane p % 8, in double; halve the lanes.
-   Squares: x = u * u rounded to FP32. A part whose sum is not finite or below 2^-100 is added up again with u * 2^-96
-   or u * 2^96 in place of u, and its sum taken by 2^192 or 2^-192 in double: the sum is finite if every u is.
-   Error: a term goes through at most 16 roundings of 2^-24 (its square, 7 additions, 8 halvings), those of a column
-   through 31, and for 2^31 terms through 141 of 2^-53: together below 2^-19 of the sum of magnitudes, where that of
-   each part is below 2^127 or they are squares. (tests: step.norm_error, step.norm_ranges) */
+   tests: tests/test_context.c (a backend of the test's own), tests/test_state.c (the checksum) */
 
 typedef struct amp_backend {
     uint32_t version, size; /* AMP_VERSION, sizeof(amp_backend) */
     const char *name;       /* "kind: what it runs on", see amp_ctx_name; valid until destroy */
     uint32_t gemm_flags;    /* AMP_GEMM_* that every product gets besides its own */
     uint32_t aligned;       /* 1: an array that does not begin at a multiple of its element size is refused */
+    uint32_t holds; /* 1: an entry that waits does it under pthread_setcancelstate; 0: each verb is, as a whole */
+    uint32_t _pad;
     void (*destroy)(amp_ctx *);
     /* at the end of every verb, and before a function of the caller's runs inside one: what entries changed for the
        calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.

@@ -45,7 +45,7 @@ static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
-    raw = (char *)(c->mem.alloc_fn ? c->mem.alloc_fn(bytes + 512, c->mem.user) : AMP_MALLOC(bytes + 512));
+    raw = (char *)ampi_host_take(&c->mem, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
@@ -208,21 +208,35 @@ static void ampi_cast_f64_task(void *arg, size_t task, ampi_workspace *w) {
         }
     }
 }
+/* A few elements: a task and its vectors would cost more than they. */
+static int ampi_cast_few(const amp_array *dst, const amp_array *src, size_t n, const amp_cast_desc *d) {
+    const int doubles = dst->dtype == AMP_F64 || src->dtype == AMP_F64;
+    size_t i;
+    if (n > 3 || doubles || dst->dtype == src->dtype || d->rounding != AMP_NEAREST || d->saturate) return 0;
+    for (i = 0; i < n; i++) {
+        const uint32_t x = ampi_load_bits(src->data, src->dtype, i);
+        ampi_store_pattern(dst->data, dst->dtype, i, ampi_round_any(x, dst->dtype));
+    }
+    return 1;
+}
 static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *d) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     size_t size = amp_dtype_size(dst.dtype), off = (64 - ((uintptr_t)dst.data & 63u)) & 63u;
-    ampi_cast_job j = AMP_ZERO;
+    ampi_cast_job j;
+    if (ampi_cast_few(&dst, &src, n, d)) return AMP_OK;
     j.k = c->k;
     j.dst = dst;
     j.src = src;
     j.n = n;
+    j.head = 0;
     j.d = d;
     if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
         return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
     j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
-    return ampi_run(c, ampi_chunks(n - j.head), (double)n, ampi_cast_task, &j);
+    ampi_parallel(c, ampi_chunks(n - j.head), n, ampi_cast_task, &j);
+    return AMP_OK;
 }
 
 /* What is wrong with a chunk's elements from .. from + n of a gradient g whose products are u. */

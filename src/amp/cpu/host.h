@@ -104,11 +104,13 @@ static void *ampi_worker(void *arg) {
 static void ampi_parallel(
     ampi_cpu *c, size_t tasks, size_t work, void (*fn)(void *, size_t, ampi_workspace *), void *arg) {
     size_t i;
+    int before;
     if (tasks <= 1 || work < 65536 || !ampi_has_workers(c)) {
         for (i = 0; i < tasks; i++)
             (fn)(arg, i, c->work);
         return;
     }
+    before = ampi_hold();
     ampi_lock(c);
     c->fn = fn;
     c->arg = arg;
@@ -120,6 +122,7 @@ static void ampi_parallel(
     while (c->running)
         (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
+    ampi_release(before);
 }
 static void ampi_pool_end(ampi_cpu *c) {
     (void)pthread_cond_destroy(&c->start);
@@ -127,14 +130,16 @@ static void ampi_pool_end(ampi_cpu *c) {
     (void)pthread_mutex_destroy(&c->lock);
 }
 static void ampi_pool_stop(ampi_cpu *c) {
-    int i;
+    int i, before;
     if (!ampi_has_workers(c)) return;
+    before = ampi_hold();
     ampi_lock(c);
     c->quit = 1;
     (void)pthread_cond_broadcast(&c->start);
     ampi_unlock(c);
     for (i = 0; i < c->workers; i++)
         (void)pthread_join(c->worker[i], NULL);
+    ampi_release(before);
     ampi_pool_end(c);
     c->workers = 0;
 }

@@ -3,7 +3,13 @@
    A task is a block of at most AMPI_MC x AMPI_NC of one batch's D, over all of k in steps of AMPI_KC: operands are
    widened to float while they are packed, tiles are accumulated in w->c. How D is cut into blocks changes no bit: an
    element of D depends on k only. (Another kind of tile, of half-precision operands say, would come with a pack of its
-   own.) */
+   own.) Which loop runs, the first row that fits:
+       n = 1, a D without gaps           that column is the only row of the transposed product: the next row
+       m <= AMPI_FEW, not ordered, and   ampi_gemm_few: B is read where it lies, by dots where it is transposed, else
+       B transposed, or not small        by sums of its rows
+       small: a block reads at most      ampi_small_product: nothing is packed but a transposed B and what is no float
+       AMPI_SMALL numbers of A and B
+       all others (n = 3 of a large A)   tiles of kn->mr x kn->nr; what is missing of the last ones is zeros */
 
 typedef struct ampi_gemm_blocks { /* a product, cut for the pool */
     ampi_cpu *c;
@@ -271,6 +277,7 @@ static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, siz
         ampi_pack_strips(kn, w->b, b, strip, w->row);
     t.b = from_b;
     t.b_k = b->across ? ldb : strip;
+    if (depth == 1) t.a_k = t.b_k = 0; /* a leading dimension that leads nowhere may be any number */
     t.b_strip = b->across ? strip : strip * depth;
     t.cols = b->rows;
     t.c = plain ? (float *)d->d.data + batch * d->stride_d + a->r0 * d->ldd + b->r0 : w->c;

@@ -16,6 +16,7 @@ static amp_backend ampi_cpu_table(void) {
     amp_backend b = AMP_ZERO;
     b.version = (uint32_t)AMP_VERSION;
     b.size = sizeof b;
+    b.holds = 1; /* ampi_parallel, ampi_pool_stop; ampi_host_take and _free do */
 #define AMP_X(entry) b.entry = ampi_cpu_##entry;
     AMPI_ENTRIES(AMP_X)
 #undef AMP_X
@@ -64,7 +65,7 @@ static int ampi_usable(void) {
 static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const char *text, long value) {
     char full[160];
     snprintf(full, sizeof full, "amp_cpu_create: %s (it is %ld)", text, value);
-    if (d->logger.fn) (d->logger.fn)(AMP_LOG_ERROR, st, full, d->logger.user);
+    ampi_tell(&d->logger, AMP_LOG_ERROR, st, full);
     return st;
 }
 

@@ -127,7 +127,11 @@ AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char 
     AMPI_VERB(ctx, alloc, (ctx, out, bytes, label));
 }
 
-static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes); /* casts of it are made again */
+static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes);
+/* A verb writes here, or frees it: the casts of what lies there are stale. */
+static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
+    if (ctx->scope && data) ampi_drop_casts(ctx->scope, data, bytes);
+}
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
     size_t i;
     if (!ptr) return AMP_OK;

@@ -44,31 +44,23 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) { (void)fesetenv(&old); }
 #endif
 
-/* ---- what a verb changes of the thread that calls it, and gives back: that control word; whether the thread can be
-   cancelled, for a verb is never left half-way; errno, unless it fails ---- */
-#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE) && !defined(__wasi__)
-#  define AMPI_CANCEL(state, old) (void)pthread_setcancelstate(state, old)
-#  define AMPI_NO_CANCEL          PTHREAD_CANCEL_DISABLE
-#else
-#  define AMPI_CANCEL(state, old) (void)(state)
-#  define AMPI_NO_CANCEL          0
-#endif
+/* ---- what a verb changes of the thread that calls it, and gives back: that control word; errno, unless it fails;
+   whether the thread can be cancelled, if all of the verb has to be held (ampi_verb_hold) ---- */
 typedef struct ampi_caller {
     ampi_fpu fpu;
-    int cancel, error;
+    int error, holds, hold;
 } ampi_caller;
 static ampi_caller ampi_caller_enter(void) {
     ampi_caller c;
     c.error = errno;
-    c.cancel = 0;
-    AMPI_CANCEL(AMPI_NO_CANCEL, &c.cancel);
+    c.holds = c.hold = 0;
     c.fpu = ampi_fpu_enter();
     return c;
 }
 static void ampi_caller_leave(ampi_caller c, amp_status status) {
     ampi_fpu_leave(c.fpu);
     if (status == AMP_OK) errno = c.error;
-    AMPI_CANCEL(c.cancel, NULL);
+    if (c.holds) ampi_release(c.hold);
 }
 static const void *ampi_this_thread(void) { return &errno; } /* each has its own */
 
@@ -132,7 +124,7 @@ static void ampi_give(amp_ctx *ctx) {
     const char *knocked = AMPI_READ(&ctx->knocked);
     if (knocked) { /* the log is written by the thread that has the context */
         AMPI_WRITE(&ctx->knocked, (const char *)NULL);
-        if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, AMP_ERR_BUSY, knocked, ctx->log.user);
+        ampi_tell(&ctx->log, AMP_LOG_ERROR, AMP_ERR_BUSY, knocked);
     }
     AMPI_WRITE(&ctx->thread, (const void *)NULL);
     AMPI_WRITE(&ctx->in_use, 0u);
@@ -143,17 +135,39 @@ static void ampi_give(amp_ctx *ctx) {
 static amp_status ampi_settle(amp_ctx *ctx, amp_status status) {
     return ctx->b->leave ? (ctx->b->leave)(ctx, status) : status;
 }
+/* A verb is a range in a profiler's picture, on the line of the thread that calls it. */
+#ifdef AMP_CUDA_NVTX
+static void ampi_range_begin(const char *verb) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(verb, ":"), verb);
+    (void)nvtxRangePushA(name);
+}
+#  define AMPI_RANGE_BEGIN(verb) ampi_range_begin(verb)
+#  define AMPI_RANGE_END()       (void)nvtxRangePop()
+#else
+#  define AMPI_RANGE_BEGIN(verb) (void)0
+#  define AMPI_RANGE_END()       (void)0
+#endif
+/* Until the verb ends, this thread is not cancelled. */
+static void ampi_verb_hold(amp_ctx *ctx) {
+    if (ctx->caller.holds) return;
+    ctx->caller.hold = ampi_hold();
+    ctx->caller.holds = 1;
+}
 AMP_API amp_status amp_verb_begin(amp_ctx *ctx, const char *verb) {
     if (!ctx) return AMP_ERR_INVALID_ARG;
     if (!ampi_take(ctx)) return ampi_refuse(ctx, verb);
     AMPI_WRITE(&ctx->thread, ampi_this_thread());
     ctx->caller = ampi_caller_enter();
+    if (!ctx->b->holds) ampi_verb_hold(ctx);
     ctx->verb = verb;
+    AMPI_RANGE_BEGIN(verb);
     return AMP_OK;
 }
 AMP_API amp_status amp_verb_end(amp_ctx *ctx, amp_status status) {
     ampi_caller caller = ctx->caller;
     status = ampi_settle(ctx, status);
+    AMPI_RANGE_END();
     ctx->verb = NULL;
     ampi_give(ctx);
     ampi_caller_leave(caller, status);
@@ -207,7 +221,7 @@ AMP_API amp_status amp_fail(amp_ctx *ctx, amp_status status, const char *format,
     ampi_message(ctx->error + n, sizeof ctx->error - n, format, va);
     va_end(va);
     if (ampi_refusal(ctx)) AMPI_WRITE(&ctx->refused, (const char *)NULL);
-    if (ctx->log.fn) (ctx->log.fn)(AMP_LOG_ERROR, status, ctx->error, ctx->log.user);
+    ampi_tell(&ctx->log, AMP_LOG_ERROR, status, ctx->error);
     return status;
 }
 AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *format, ...) {
@@ -219,7 +233,7 @@ AMP_API void amp_log_event(const amp_ctx *ctx, amp_log_level level, const char *
     va_start(va, format);
     ampi_message(text + n, sizeof text - n, format, va);
     va_end(va);
-    (ctx->log.fn)(level, AMP_OK, text, ctx->log.user);
+    ampi_tell(&ctx->log, level, AMP_OK, text);
 }
 
 /* Checks: a condition, and the sentence with which the function is left unless the condition holds. They, and the

@@ -68,6 +68,9 @@ extern "C++" {
 #if !defined(__SSE2__) && !defined(__aarch64__)
 #  include <fenv.h>
 #endif
+#if defined(AMP_CUDA_NVTX)
+#  include <nvtx3/nvToolsExt.h>
+#endif
 
 #ifdef __cplusplus
 } /* extern "C++" */

@@ -11,7 +11,13 @@ typedef struct ampi_region {
     ampi_mark opened;
 } ampi_region;
 
+typedef struct ampi_reach { /* addresses from .. to; both 0: none */
+    uintptr_t from, to;
+} ampi_reach;
+/* Each verb asks whether it writes to a source: first of all of them, then of so many entries at a time. */
+#define AMPI_CACHED_GROUP 32u
 typedef struct ampi_cached {
+    ampi_reach group; /* in the first entry of a group: of all its sources */
     const void *source;
     const amp_params *set; /* whose parameter it is, or NULL */
     size_t count;
@@ -32,6 +38,7 @@ struct ampi_scope {
     ampi_region region[AMP_AUTOCAST_DEPTH];
     size_t depth;
     ampi_cached *cached;
+    ampi_reach sources; /* of all that is cached */
     size_t n_cached, cap_cached;
     char *arena; /* cached copies from below, copies for one call or region from above */
     size_t bytes, low, high;
@@ -105,12 +112,23 @@ static void ampi_stale(amp_ctx *ctx, const amp_params *set, const void *data) {
         if ((!set || k->set == set) && (!data || k->source == data)) k->valid = 0;
     }
 }
-/* A verb writes here, or frees it: the casts of what lies there are stale. */
-static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
-    size_t i, n = ctx->scope && data ? ctx->scope->n_cached : 0;
-    for (i = 0; i < n; i++) {
-        ampi_cached *k = &ctx->scope->cached[i];
-        if (ampi_overlap(k->source, k->count * sizeof(float), data, bytes)) k->valid = 0;
+static void ampi_reach_add(ampi_reach *r, const ampi_cached *k) {
+    const uintptr_t from = (uintptr_t)k->source, to = from + k->count * sizeof(float);
+    if (!r->to || from < r->from) r->from = from;
+    if (to > r->to) r->to = to;
+}
+static int ampi_reaches(const ampi_reach *r, const void *data, size_t bytes) {
+    return ampi_overlap((const void *)r->from, r->to - r->from, data, bytes);
+}
+static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes) {
+    size_t group, end, i;
+    if (!ampi_reaches(&s->sources, data, bytes)) return;
+    for (group = 0; group < s->n_cached; group = end) {
+        end = group + AMPI_CACHED_GROUP;
+        if (!ampi_reaches(&s->cached[group].group, data, bytes)) continue;
+        for (i = group; i < end && i < s->n_cached; i++)
+            if (ampi_overlap(s->cached[i].source, s->cached[i].count * sizeof(float), data, bytes))
+                s->cached[i].valid = 0;
     }
 }
 static void ampi_iteration_ended(amp_ctx *ctx) {
@@ -272,6 +290,7 @@ static amp_status ampi_do_autocast_end(amp_ctx *ctx) {
     ampi_scope_pop(ctx, s->region[--s->depth].opened);
     if (s->depth == 0) {
         s->n_cached = 0;
+        s->sources.from = s->sources.to = 0;
         s->low = s->kept = 0;
     }
     return AMP_OK;
@@ -407,8 +426,11 @@ static amp_status ampi_cached_entry(amp_ctx *ctx, ampi_cached like, ampi_cached 
         AMPI_REQUIRE(s->n_cached < s->cap_cached, AMP_ERR_NO_MEMORY,
             "all %llu entries of the autocast cache are in use (amp_autocast_desc.entries)", AMPI_ULL(s->cap_cached));
         AMPI_TRY(ampi_scope_room(ctx, like.count * amp_dtype_size(like.dtype), 1, &like.copy));
-        k = &s->cached[s->n_cached++];
+        k = &s->cached[s->n_cached];
         *k = like;
+        ampi_reach_add(&s->sources, k);
+        ampi_reach_add(&s->cached[s->n_cached / AMPI_CACHED_GROUP * AMPI_CACHED_GROUP].group, k);
+        s->n_cached++;
     }
     if (k->set != like.set) k->valid = 0; /* the memory was adopted by a different set */
     k->set = like.set;

@@ -288,7 +288,8 @@ static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_sta
 }
 /* an amp_fp8's words as they were read: scales, what is remembered of it, and a place in the history that it has */
 static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8_t *words) {
-    const size_t states = ampi_get(s->fields, 4) * sizeof(amp_fp8_state), history = ampi_get(s->fields + 4, 4);
+    const size_t states = (size_t)ampi_get(s->fields, 4) * sizeof(amp_fp8_state);
+    const size_t history = (size_t)ampi_get(s->fields + 4, 4);
     const size_t bytes = s->elements.count * s->elements.size;
     amp_fp8_state t;
     float amax;
@@ -571,6 +572,7 @@ static amp_status ampi_do_state_save(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     ampi_replacement to;
     amp_status st;
+    ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_file_begin(&f, AMPI_STATE_BUFFER));
     f.to = &to;
@@ -614,6 +616,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
+    ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);

@@ -123,6 +123,7 @@ AMPI_OP AMPI_WORDS AMPI_F(add_if)(AMPI_WORDS sum, AMPI_MASK m) { return (AMPI_WO
 AMPI_BINARY(div, "div")
 AMPI_BINARY(larger, "max")
 AMPI_BINARY(smaller, "min")
+AMPI_BINARY(plus, "add")
 #  ifndef AMPI_HAS_MASKS
 AMPI_BINARY(equal, AMPI_EQUAL)
 #    ifdef AMPI_MM

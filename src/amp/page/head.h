@@ -43,7 +43,7 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: one evening
-       >>backend, then >>levels >>fp8 >>plan >>operations                for authors; O0..O3, FP8, tables of operations
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
@@ -72,7 +72,7 @@
                an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
                for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
                times slower.
-               Reductions follow "The rule of sums" (>>backend), so thread count, SIMD path and device do not change a
+               Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
@@ -80,14 +80,14 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes any address).
-               Functions of class setup allocate, through the context's allocator; amp_param_read and _write (layouts
-               without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run, amp_state_load
-               as much as the file has; verbs in the first autocast scope may enlarge its arena (>>policy); plan
-               files of CUDA take host memory. No other function allocates (tests/test_modes.c counts each). To take
-               memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for host memory
-               of a CUDA context desc.host.
-               amp_ledger lists all context memory by label, except the context's own fixed workspace.
+               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes an amp_array at
+               any address). Functions of class setup allocate, through the context's allocator; amp_param_read and
+               _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run,
+               amp_state_load as much as the file has; verbs in the first autocast scope may enlarge its arena
+               (>>policy); plan files of CUDA take host memory. No other function allocates (tests/test_modes.c counts
+               each). To take memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and
+               for host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
+               context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the

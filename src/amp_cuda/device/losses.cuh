@@ -1,5 +1,5 @@
 /* ==== >>device-losses ============================================================================================
-   Cross-entropy, a block per row of logits; dropout.
+   Cross-entropy, a block, a team or a thread per row of logits; dropout.
    tests: tests/test_products.c, tests/test_memory.c */
 
 struct ampi_k_logits { /* of one row */
@@ -19,7 +19,7 @@ struct ampi_k_floats {
     AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
         uint32_t k;
         for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = x[i + k];
+            if (k < m) v[k] = AMP_LOAD_L2(&x[i + k]); /* of other blocks of the same launch */
     }
 };
 
@@ -58,18 +58,33 @@ struct ampi_k_misses {
     }
 };
 
-/* A row that is left out, or whose label is wrong. */
-AMPI_K void ampi_k_xent_fill(const amp_xent_job &d, size_t row, float value) {
+/* What follows is done by `all` threads that share a row, of which this is number `me`. First its padding, and all of a
+   row that is left out, or whose label is wrong, an error made visible: then 1. */
+AMPI_K int ampi_k_xent_ends(const amp_xent_job &d, size_t row, int64_t label, uint32_t me, uint32_t all) {
+    const float value = label < 0 ? 0.0f : ampi_float(0x7fc00000u);
     size_t i;
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = value;
-    if (!d.dlogits.data) return;
-    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK)
-        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
-}
-AMPI_K void ampi_k_xent_pad(const amp_xent_job &d, size_t row) {
-    size_t i;
-    for (i = threadIdx.x; i < d.padding; i += AMP_BLOCK)
+    for (i = me; i < d.padding; i += all)
         amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + d.classes + i, 0.0f);
+    if (!amp_xent_is_wrong(&d, label)) return 0;
+    if (d.row_loss && me == 0) d.row_loss[d.first + row] = value;
+    for (i = me; d.dlogits.data && i < d.classes; i += all)
+        amp_store(d.dlogits.data, d.dlogits.dtype, row * d.ld + i, value);
+    return 1;
+}
+/* From max, sum and target to the row's loss and what its gradients need; by: their factor. */
+AMPI_K void ampi_k_xent_loss_of(
+    const amp_xent_job &d, size_t row, int64_t label, float mean, float by, amp_xent_row *r, uint32_t me) {
+    float loss, weight = 1.0f;
+    if (d.weights.data) weight = amp_xent_row_weight(&d, label);
+    if (d.weights.data) by = amp_mul(by, weight);
+    amp_xent_row_end(r, &d, by, 1.0f);
+    if (!d.row_loss || me) return;
+    loss = amp_xent_loss_one(d.smoothing, r->max, r->target, mean, r->sum);
+    if (d.weights.data) loss = amp_mul(loss, weight);
+    d.row_loss[d.first + row] = loss;
+}
+AMPI_K int ampi_k_xent_no_nan(const amp_xent_row *r) { /* else the sum is one */
+    return amp_is_finite(r->sum) && amp_is_finite(r->by) && amp_is_finite(r->less);
 }
 /* A thread's eight lanes of a part that is complete, from its first element on, fetched before any is looked at. NaN
    may become any NaN. Not for FP8. */
@@ -188,7 +203,7 @@ AMPI_K float ampi_k_xent_sum(
 /* Gradients but for the label's, which comes last. */
 AMPI_K void ampi_k_xent_any(const amp_xent_job &d, amp_dtype t, size_t at, int wide, const amp_xent_row *row) {
     const char *out = (const char *)d.dlogits.data + at * amp_dtype_size(d.dlogits.dtype);
-    int wide_out = ampi_k_aligned(out, d.dlogits.dtype);
+    int wide_out = ampi_k_aligned(out, d.dlogits.dtype) ? AMPI_K_STREAM : 0;
     uint32_t k, y[8];
     size_t i;
     for (i = 8u * threadIdx.x; i < d.classes; i += 8u * AMP_BLOCK) {
@@ -200,21 +215,29 @@ AMPI_K void ampi_k_xent_any(const amp_xent_job &d, amp_dtype t, size_t at, int w
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
     }
 }
-/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN. */
+/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN: two groups at a time. Gradients need not
+   stay in the second-level cache, where logits wait for their second reading. */
+AMPI_K void ampi_k_xent_eight(
+    const amp_xent_job &d, amp_dtype t, size_t first, const ampi_k_raw *r, const amp_xent_row *row) {
+    uint32_t y[8], w[4], k;
+    ampi_k_quick8(y, r, t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
+    (void)ampi_k_quick_words(w, y, t);
+    ampi_k_put4((char *)d.dlogits.data + 2u * first, w, AMPI_K_STREAM);
+}
 AMPI_K void ampi_k_xent_alike(
     const amp_xent_job &d, amp_dtype t, size_t at, const ampi_k_ends *ends, const amp_xent_row *row) {
-    uint32_t classes = (uint32_t)d.classes, groups = ampi_k_groups(ends, classes), i, k;
-    for (i = threadIdx.x; i < groups; i += AMP_BLOCK) {
+    uint32_t classes = (uint32_t)d.classes, groups = ampi_k_groups(ends, classes), i;
+    for (i = threadIdx.x; i < groups; i += 2u * AMP_BLOCK) {
         size_t first = at + ends->head + 8u * i;
-        ampi_k_raw r;
-        uint32_t y[8], w[4];
-        ampi_k_fetch8(&r, d.logits.data, t, first, 1);
-        ampi_k_quick8(y, &r, t);
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            y[k] = ampi_bits(amp_xent_grad_one(row, ampi_float(y[k])));
-        (void)ampi_k_quick_words(w, y, t);
-        ampi_k_put4((char *)d.dlogits.data + 2u * first, w, 1);
+        const int both = i + AMP_BLOCK < groups;
+        ampi_k_raw one, two;
+        ampi_k_fetch8(&one, d.logits.data, t, first, 1);
+        if (both) ampi_k_fetch8(&two, d.logits.data, t, first + 8u * AMP_BLOCK, 1);
+        ampi_k_xent_eight(d, t, first, &one, row);
+        if (both) ampi_k_xent_eight(d, t, first + 8u * AMP_BLOCK, &two, row);
     }
     for (i = threadIdx.x; i < classes - 8u * groups; i += AMP_BLOCK) {
         size_t one = at + ampi_k_outside(ends, groups, i);
@@ -222,11 +245,10 @@ AMPI_K void ampi_k_xent_alike(
     }
 }
 AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, amp_dtype t, size_t at, int wide, const amp_xent_row *row) {
-    int no_nan = amp_is_finite(row->sum) && amp_is_finite(row->by) && amp_is_finite(row->less); /* else sum is one */
     ampi_k_ends ends = ampi_k_no_ends();
     ampi_k_meet(&ends, d.logits.data, t, at);
     ampi_k_meet(&ends, d.dlogits.data, d.dlogits.dtype, at);
-    if (amp_dtype_size(t) == 2u && t == d.dlogits.dtype && no_nan && !ends.never)
+    if (amp_dtype_size(t) == 2u && t == d.dlogits.dtype && ampi_k_xent_no_nan(row) && !ends.never)
         ampi_k_xent_alike(d, t, at, &ends, row);
     else
         ampi_k_xent_any(d, t, at, wide, row);
@@ -253,58 +275,294 @@ AMPI_K void ampi_k_xent_row(
     const amp_xent_job &d, amp_dtype t, size_t row, const float *factor, ampi_k_room *room, float *top) {
     size_t at = row * d.ld;
     int64_t label = amp_xent_label(&d, d.first + row);
-    float mean = 0.0f, loss, by = *factor, weight = 1.0f;
+    float mean = 0.0f;
     amp_xent_row r;
     ampi_k_logits logits = {d.logits.data, t, at, 0};
-    ampi_k_xent_pad(d, row);
-    if (amp_xent_is_wrong(&d, label)) { /* left out, or an error made visible */
-        ampi_k_xent_fill(d, row, label < 0 ? 0.0f : ampi_float(0x7fc00000u));
-        return;
-    }
+    if (ampi_k_xent_ends(d, row, label, threadIdx.x, AMP_BLOCK)) return;
     logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(t), t);
     r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
     r.sum = ampi_k_xent_sum(d, t, at, logits.wide, room, top, &r.max);
     if (d.each) {
         ampi_k_targets q = {d, at, (size_t)label, amp_sub(1.0f, d.smoothing), amp_div(d.smoothing, (float)d.classes)};
-        ampi_k_xent_each(d, t, row, q, &r, by, room);
+        ampi_k_xent_each(d, t, row, q, &r, *factor, room);
         return;
     }
     if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
-    if (d.weights.data) weight = amp_xent_row_weight(&d, label);
-    if (d.weights.data) by = amp_mul(by, weight);
-    amp_xent_row_end(&r, &d, by, 1.0f);
-    loss = amp_xent_loss_one(d.smoothing, r.max, r.target, mean, r.sum);
-    if (d.weights.data) loss = amp_mul(loss, weight);
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = loss;
+    ampi_k_xent_loss_of(d, row, label, mean, *factor, &r, threadIdx.x);
     if (!d.dlogits.data) return;
     ampi_k_xent_gradients(d, t, at, logits.wide, &r);
     __syncthreads();
     if (threadIdx.x == 0 && !d.softmax)
         amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
 }
-/* The sum of what lies in lanes of the rule's last level, n of them; in every thread. */
-AMPI_K double ampi_k_xent_lanes_sum(const double *lanes, uint32_t n, double *room) {
-    uint32_t i;
-    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
-        room[i] = i < n ? lanes[i] : 0.0;
-    return ampi_k_halve(room, AMP_LANES);
+/* What all rows count, in every thread. */
+AMPI_K double ampi_k_xent_counted(const amp_xent_job &d, const double *counts, uint32_t lanes) {
+    if (d.sum) return 0.0;
+    return lanes == 1u ? counts[0] : ampi_k_join(counts, lanes);
+}
+/* 1 in the block that is the last to come here; the ticket wraps to 0. */
+AMPI_K int ampi_k_xent_last(uint32_t *ticket) {
+    AMP_SHARED(uint32_t, last, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        AMP_FENCE();
+        last[0] = atomicInc((unsigned *)ticket, gridDim.x - 1u) == gridDim.x - 1u;
+        AMP_FENCE();
+    }
+    __syncthreads();
+    return (int)last[0];
+}
+/* Where one block is enough for the losses of all rows, up to AMP_CHUNK, the last one adds them up. A function of its
+   own, so that the rows before it have all registers. */
+AMPI_K_APART void ampi_k_xent_end(float *loss, const float *row_loss, uint32_t n, double weight, uint32_t *ticket) {
+    AMP_SHARED(double, part, AMP_PARTS);
+    const uint32_t me = threadIdx.x % AMPI_TEAM;
+    uint32_t p, i, k;
+    double sum;
+    if (!ampi_k_xent_last(ticket)) return;
+    for (p = threadIdx.x / AMPI_TEAM; p < AMP_PARTS; p += AMPI_TEAMS) {
+        float lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (i = p * AMP_PART + me; i < n && i < (p + 1u) * AMP_PART; i += AMP_LANES) {
+            AMP_UNROLL
+            for (k = 0; k < 8u; k++)
+                if (i + AMPI_TEAM * k < n) lane[k] = amp_add(lane[k], AMP_LOAD_L2(&row_loss[i + AMPI_TEAM * k]));
+        }
+        lane[0] = ampi_k_join_team(lane);
+        if (me == 0) part[p] = amp_widen(lane[0]);
+    }
+    sum = ampi_k_halve(part, ampi_k_power_of_two(n / AMP_PART + (n % AMP_PART != 0), AMP_PARTS));
+    if (threadIdx.x == 0) *loss = amp_narrow(amp_dmul(sum, weight));
+}
+AMPI_K double ampi_k_xent_weight(const amp_xent_job &d, const double *counts, uint32_t lanes) {
+    return amp_xent_weight(&d, ampi_k_xent_counted(d, counts, lanes));
 }
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes) {
+    ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
-    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, room->chunk);
+    double counted = ampi_k_xent_counted(d, counts, lanes);
     size_t row;
     if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (row = blockIdx.x; row < d.rows; row += gridDim.x)
         ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
+    if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
 
-/* Sums over all rows, of what they count and of row_loss, where rows left out hold 0: a block per lane of the rule's
-   last level; whoever needs the sum adds up the lanes. */
+/* ---- rows of up to AMP_PART classes: one part of the rule of sums, so a team takes a row or, of AMPI_K_SHORT classes
+   at most, a thread. A logit is read once: its term stays in a register for its gradient. A class that is not there is
+   -Inf: its term is 0, and it is not the largest. ---- */
+#define AMPI_K_SHORT 16u
+#define AMPI_K_EACH  (AMP_PART / AMPI_TEAM) /* classes of a team's thread: every 32nd */
+
+/* Gradients of any dtype, or with a NaN. */
+AMPI_K void ampi_k_xent_one_by_one(
+    const amp_xent_job &d, amp_dtype t, size_t at, const amp_xent_row *r, uint32_t me, uint32_t all) {
+    size_t i;
+    AMP_NO_UNROLL
+    for (i = me; i < d.classes; i += all)
+        amp_store(d.dlogits.data, d.dlogits.dtype, at + i, amp_xent_grad_one(r, amp_load(d.logits.data, t, at + i)));
+}
+AMPI_K int ampi_k_xent_is_plain(const amp_xent_job &d, amp_dtype t, const amp_xent_row *r) {
+    return d.dlogits.dtype == t && ampi_k_xent_no_nan(r);
+}
+/* Two gradients to patterns, the quick way. */
+AMPI_K uint32_t ampi_k_xent_pair(uint32_t low, uint32_t high, amp_dtype t) {
+    return t == AMP_F16 ? AMP_TO_HALVES(low, high) : AMP_TO_BF16S(low, high);
+}
+AMPI_K float ampi_k_short_sum(const float term[AMPI_K_SHORT]) { /* the rest of its lanes are 0 */
+    float x[AMPI_K_SHORT];
+    uint32_t half, k;
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_SHORT; k++)
+        x[k] = amp_add(0.0f, term[k]);
+    AMP_UNROLL
+    for (half = AMPI_K_SHORT / 2u; half; half /= 2u) {
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_SHORT / 2u; k++)
+            if (k < half) x[k] = amp_add(x[k], x[k + half]);
+    }
+    return x[0];
+}
+AMPI_K void ampi_k_short_load(float x[AMPI_K_SHORT], const amp_xent_job &d, amp_dtype t, size_t at) {
+    uint32_t h, k, y[8];
+    AMP_UNROLL
+    for (h = 0; h < AMPI_K_SHORT; h += 8u) {
+        uint32_t m = ampi_k_group(h, d.classes);
+        ampi_k_raw raw;
+        ampi_k_take8(&raw, d.logits.data, t, at + h, m, 0);
+        if (t == AMP_F32)
+            ampi_k_patterns8(y, &raw, AMP_F32);
+        else
+            ampi_k_quick8(y, &raw, t);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[h + k] = ampi_float(k < m ? y[k] : 0xff800000u);
+    }
+}
+AMPI_K void ampi_k_short_store(
+    const float term[AMPI_K_SHORT], const amp_xent_job &d, amp_dtype t, size_t at, const amp_xent_row *r) {
+    uint32_t h, k, y[8], w;
+    AMP_UNROLL
+    for (h = 0; h < AMPI_K_SHORT; h += 8u) {
+        uint32_t m = ampi_k_group(h, d.classes);
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            y[k] = ampi_bits(amp_fma(term[h + k], r->by, amp_negative(r->less)));
+        AMP_UNROLL
+        for (k = 0; t != AMP_F32 && k < 8u; k += 2u) {
+            w = ampi_k_xent_pair(y[k], y[k + 1u], t);
+            y[k] = w & 0xffffu;
+            y[k + 1u] = w >> 16;
+        }
+        ampi_k_store8(y, d.dlogits.data, t, at + h, m, 0);
+    }
+}
+AMPI_K void ampi_k_xent_thread(const amp_xent_job &d, amp_dtype t, size_t row, float by) {
+    size_t at = row * d.ld;
+    int64_t label = amp_xent_label(&d, d.first + row);
+    float x[AMPI_K_SHORT], mean = 0.0f;
+    amp_xent_row r;
+    uint32_t k;
+    if (ampi_k_xent_ends(d, row, label, 0, 1)) return;
+    r.target = amp_load(d.logits.data, t, at + (size_t)label);
+    ampi_k_short_load(x, d, t, at);
+    r.max = AMP_XENT_LEAST;
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_SHORT; k++)
+        r.max = ampi_larger(r.max, x[k]);
+    if (ampi_nonzero(d.smoothing)) {
+        float y[AMPI_K_SHORT];
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_SHORT; k++)
+            y[k] = k < d.classes ? x[k] : 0.0f;
+        mean = amp_narrow(amp_ddiv(amp_widen(ampi_k_short_sum(y)), (double)d.classes));
+    }
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_SHORT; k++)
+        x[k] = amp_xent_term(x[k], r.max);
+    r.sum = ampi_k_short_sum(x);
+    ampi_k_xent_loss_of(d, row, label, mean, by, &r, 0);
+    if (!d.dlogits.data) return;
+    if (ampi_k_xent_is_plain(d, t, &r))
+        ampi_k_short_store(x, d, t, at, &r);
+    else
+        ampi_k_xent_one_by_one(d, t, at, &r, 0, 1);
+    if (!d.softmax) amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
+}
+
+/* The sum of a part of which this thread has every 32nd element, in each thread of the team. */
+AMPI_K float ampi_k_team_sum(const float x[AMPI_K_EACH], uint32_t n) {
+    float lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t q, k;
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            lane[k] = amp_add(lane[k], x[q + k]);
+    }
+    return ampi_k_join_team(lane);
+}
+AMPI_K float ampi_k_team_load(float x[AMPI_K_EACH], const amp_xent_job &d, amp_dtype t, size_t at, uint32_t n) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM, size = (uint32_t)amp_dtype_size(t);
+    const char *from = (const char *)d.logits.data + (at + me) * size;
+    float top = AMP_XENT_LEAST;
+    uint32_t q, k;
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k++) {
+            x[k] = ampi_float(0xff800000u);
+            if (me + AMPI_TEAM * k < n) x[k] = ampi_float(ampi_k_quick(ampi_load_pattern(from, t, AMPI_TEAM * k), t));
+        }
+    }
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k++)
+            top = ampi_larger(top, x[k]);
+    }
+    return ampi_k_team_largest(top);
+}
+AMPI_K float ampi_k_team_mean(const float x[AMPI_K_EACH], uint32_t n) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM;
+    float y[AMPI_K_EACH];
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < AMPI_K_EACH; k++)
+        y[k] = me + AMPI_TEAM * k < n ? x[k] : 0.0f;
+    return amp_narrow(amp_ddiv(amp_widen(ampi_k_team_sum(y, n)), (double)n));
+}
+AMPI_K void ampi_k_team_store(
+    const float term[AMPI_K_EACH], const amp_xent_job &d, amp_dtype t, size_t at, uint32_t n, const amp_xent_row *r) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM, size = (uint32_t)amp_dtype_size(t);
+    char *to = (char *)d.dlogits.data + (at + me) * size;
+    uint32_t q, k;
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k += 2u) {
+            uint32_t low = ampi_bits(amp_fma(term[k], r->by, amp_negative(r->less)));
+            uint32_t high = ampi_bits(amp_fma(term[k + 1u], r->by, amp_negative(r->less)));
+            if (t != AMP_F32) low = ampi_k_xent_pair(low, high, t);
+            if (t != AMP_F32) high = low >> 16;
+            if (me + AMPI_TEAM * k < n) ampi_store_pattern(to, t, AMPI_TEAM * k, low);
+            if (me + AMPI_TEAM * (k + 1u) < n) ampi_store_pattern(to, t, AMPI_TEAM * (k + 1u), high);
+        }
+    }
+}
+AMPI_K void ampi_k_xent_team(const amp_xent_job &d, amp_dtype t, size_t row, float by) {
+    const uint32_t me = threadIdx.x % AMPI_TEAM, n = (uint32_t)d.classes;
+    size_t at = row * d.ld;
+    int64_t label = amp_xent_label(&d, d.first + row);
+    float x[AMPI_K_EACH], mean = 0.0f;
+    amp_xent_row r;
+    uint32_t q, k;
+    if (ampi_k_xent_ends(d, row, label, me, AMPI_TEAM)) return;
+    r.target = amp_load(d.logits.data, t, at + (size_t)label);
+    r.max = ampi_k_team_load(x, d, t, at, n);
+    if (ampi_nonzero(d.smoothing)) mean = ampi_k_team_mean(x, n);
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_EACH; q += 8u) {
+        if (q * AMPI_TEAM >= n) continue;
+        AMP_UNROLL
+        for (k = q; k < q + 8u; k++)
+            x[k] = amp_xent_term(x[k], r.max);
+    }
+    r.sum = ampi_k_team_sum(x, n);
+    ampi_k_xent_loss_of(d, row, label, mean, by, &r, me);
+    if (!d.dlogits.data) return;
+    AMP_SYNC_TEAM(); /* dlogits may be logits: the target was read by all */
+    if (ampi_k_xent_is_plain(d, t, &r))
+        ampi_k_team_store(x, d, t, at, n, &r);
+    else
+        ampi_k_xent_one_by_one(d, t, at, &r, me, AMPI_TEAM);
+    AMP_SYNC_TEAM();
+    if (me == 0 && !d.softmax) amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
+}
+template <int type>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_xent_few(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
+    const float by = amp_xent_factor(&d, ampi_k_xent_counted(d, counts, lanes));
+    const uint32_t side = d.classes <= AMPI_K_SHORT ? AMP_BLOCK : AMPI_TEAMS; /* rows at a time */
+    size_t row = (size_t)blockIdx.x * side + threadIdx.x / (AMP_BLOCK / side);
+    for (; row < d.rows; row += (size_t)gridDim.x * side) {
+        if (side == AMP_BLOCK)
+            ampi_k_xent_thread(d, (amp_dtype)type, row, by);
+        else
+            ampi_k_xent_team(d, (amp_dtype)type, row, by);
+    }
+    if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
+}
+
+/* Sums over all rows, of what they count and, where there are many, of row_loss, where rows left out hold 0: a block per
+   lane of the rule's last level; whoever needs the sum adds up the lanes. */
 template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, double *lanes, ampi_k_room *room) {
     uint64_t chunks = rows / AMP_CHUNK + (rows % AMP_CHUNK != 0), c;
     double sum = 0.0;
@@ -322,18 +580,15 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_xent_lane(counts, d.all, lanes, room);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_xent_lanes(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
+    ampi_k_xent_losses(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, double *lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
-    ampi_k_floats losses;
-    losses.x = d.row_loss;
+    ampi_k_floats losses = {d.row_loss};
+    double sum, weight;
     ampi_k_xent_lane(losses, d.all, lanes, room);
-}
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_xent_loss(
-    const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, const double *losses, uint32_t lanes) {
-    AMP_SHARED(double, lane, AMP_LANES);
-    double counted = d.sum ? 0.0 : ampi_k_xent_lanes_sum(counts, lanes, lane);
-    double sum = ampi_k_xent_lanes_sum(losses, lanes, lane);
-    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, amp_xent_weight(&d, counted)));
+    if (!ampi_k_xent_last(ticket)) return;
+    sum = ampi_k_join(lanes, gridDim.x);
+    weight = ampi_k_xent_weight(d, counts, gridDim.x);
+    if (threadIdx.x == 0) *d.loss = amp_narrow(amp_dmul(sum, weight));
 }
 
 /* ---- dropout ---- */
@@ -372,4 +627,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 }
 
 #define AMPI_K_LOSSES(X) \
-    X(ampi_k_xent<AMP_F32>) X(ampi_k_xent_counts) X(ampi_k_xent_lanes) X(ampi_k_xent_loss) X(ampi_k_dropout)
+    X(ampi_k_xent<AMP_F32>) \
+    X(ampi_k_xent_few<AMP_F32>) \
+    X(ampi_k_xent_few<AMP_F16>) \
+    X(ampi_k_xent_few<AMP_BF16>) X(ampi_k_xent_counts) X(ampi_k_xent_losses) X(ampi_k_dropout)

@@ -11,6 +11,7 @@
 #ifndef AMP_LOAD_L2
 #  define AMP_LOAD_L2(p)     __ldcg(p)                          /* past the first-level cache: other blocks wrote it */
 #  define AMP_SHUFFLE(x, k)  __shfl_xor_sync(0xffffffffu, x, k) /* x of the thread k places on, of a whole warp */
+#  define AMP_SYNC_TEAM()    __syncwarp()                       /* what one thread of a warp wrote, the others see */
 #  define AMP_FENCE()        __threadfence()         /* writes before it come before writes after it, for the GPU */
 #  define AMP_FENCE_SYSTEM() __threadfence_system()  /* and for the host, too */
 #  define AMP_FMA(a, b, c)   __fmaf_ieee_rn(a, b, c) /* one rounding, subnormals kept, whatever the compiler's flags */
@@ -79,6 +80,9 @@
 
 #define AMPI_K    static __device__ __forceinline__
 #define AMPI_K_AT __device__ __forceinline__ /* a member function */
+#define AMPI_K_BLOCKS(n) \
+    (n * 256 / AMP_BLOCK) /* so many blocks of 256 threads on a multiprocessor: their registers fit */
+#define AMPI_K_APART static __device__ __attribute__((noinline)) /* with registers of its own */
 
 #if defined(__CUDACC__)
 AMPI_K float ampi_k_floor(float x) {
@@ -230,11 +234,21 @@ AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
         ampi_k_unpack4(x + 4, r->a.y);
     }
 }
+/* The larger one of |x| and a magnitude, all as float bits; NaN, the largest of all, may become any NaN. */
+AMPI_K uint32_t ampi_k_larger_size(uint32_t x, uint32_t size) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float r;
+    asm("{ .reg .f32 a; abs.f32 a, %1; max.NaN.f32 %0, a, %2; }" : "=f"(r) : "f"(ampi_float(x)), "f"(ampi_float(size)));
+    return ampi_bits(r);
+#else
+    return (x & 0x7fffffffu) > size ? x & 0x7fffffffu : size;
+#endif
+}
 AMPI_K uint32_t ampi_k_largest8(const uint32_t x[8]) { /* magnitude, as float bits */
     uint32_t k, largest = 0;
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        largest = (x[k] & 0x7fffffffu) > largest ? x[k] & 0x7fffffffu : largest;
+        largest = ampi_k_larger_size(x[k], largest);
     return largest;
 }
 /* Two bytes of FP8 to two halves, where the hardware has no way: moved up until the mantissa is in its place. They are
@@ -349,6 +363,15 @@ AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
         w[2] = x[4] | x[5] << 16;
         w[3] = x[6] | x[7] << 16;
     }
+}
+/* The first m of eight, and zeros. */
+AMPI_K void ampi_k_take8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
+    if (wide && m == 8u)
+        ampi_k_fetch8(r, p, t, i, 1);
+    else if (ampi_k_has_words(t, m))
+        ampi_k_fetch_words(r, p, i);
+    else
+        ampi_k_gather8(r, p, t, i, m);
 }
 /* The first m of eight by themselves; the dtype of floats is known before the loop, not in it. */
 AMPI_K void ampi_k_load_each(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m) {

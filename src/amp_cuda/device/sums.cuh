@@ -15,18 +15,23 @@ AMPI_K double ampi_k_halve8(const double x[8]) {
     double even = amp_dadd(amp_dadd(x[0], x[4]), amp_dadd(x[2], x[6]));
     return amp_dadd(even, amp_dadd(amp_dadd(x[1], x[5]), amp_dadd(x[3], x[7])));
 }
-/* The sum of AMP_LANES lanes by one team; every thread of it has it, for both of a pair add the same two. */
-AMPI_K float ampi_k_join(const float *lane) {
+/* The sum of AMP_LANES lanes by one team, of which a thread has every 32nd; every thread of it has the sum, for both of
+   a pair add the same two. */
+AMPI_K float ampi_k_join_team(const float lane[8]) {
+    float sum = ampi_k_halve8(lane);
     uint32_t k;
-    float x[8], sum;
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = lane[threadIdx.x % AMPI_TEAM + AMPI_TEAM * k];
-    sum = ampi_k_halve8(x);
     AMP_UNROLL
     for (k = AMPI_TEAM / 2u; k; k /= 2u)
         sum = amp_add(sum, AMP_SHUFFLE(sum, k));
     return sum;
+}
+AMPI_K float ampi_k_join(const float *lane) {
+    uint32_t k;
+    float x[8];
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = lane[threadIdx.x % AMPI_TEAM + AMPI_TEAM * k];
+    return ampi_k_join_team(x);
 }
 /* The same in double, of the first n lanes; the others are 0. */
 AMPI_K double ampi_k_join(const double *lane, uint32_t n) {

@@ -8,7 +8,7 @@
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
-#define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
+#define AMPI_CU_LOOKS    1000     /* at a copy of the record that the device is writing */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
@@ -16,6 +16,7 @@ typedef struct ampi_cu_scratch {
     ampi_k_histogram_bins histogram;
     ampi_k_inspect_state inspect;                /* amp_step: leaves zeros itself, so it is never cleared */
     double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
+    uint32_t xent_ticket, _pad;                  /* the same: it wraps to 0 */
     float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
 } ampi_cu_scratch;
 

@@ -8,24 +8,38 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
     if (fit < least) fit = least;
     return (unsigned)(grid < fit ? grid : fit);
 }
+/* A kernel of cross-entropy; the ticket goes to the one that ends the loss. */
+typedef void (*ampi_cu_xent_kernel)(amp_xent_job, const double *, uint32_t, uint32_t *);
 #define AMPI_FORMAT_XENT(T, ...) \
-    if (d->logits.dtype == AMP_##T) return ampi_cu_launch(c, grid, ampi_k_xent<AMP_##T>, *d, counts, lanes);
-static amp_status ampi_cu_xent_launch(ampi_cuda *c, const amp_xent_job *d, const double *counts, uint32_t lanes) {
-    unsigned grid = ampi_cu_xent_grid(c, d);
+    if (t == AMP_##T) return ampi_k_xent<AMP_##T>;
+static ampi_cu_xent_kernel ampi_cu_xent_any(amp_dtype t) {
     AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_cu_launch(c, grid, ampi_k_xent<AMP_F32>, *d, counts, lanes);
+    return ampi_k_xent<AMP_F32>;
+}
+static ampi_cu_xent_kernel ampi_cu_xent_few(const amp_xent_job *d) { /* NULL: not for this one */
+    if (d->classes > AMP_PART || d->each) return NULL;
+    if (d->logits.dtype == AMP_F16) return ampi_k_xent_few<AMP_F16>;
+    if (d->logits.dtype == AMP_BF16) return ampi_k_xent_few<AMP_BF16>;
+    return d->logits.dtype == AMP_F32 ? ampi_k_xent_few<AMP_F32> : NULL;
+}
+static amp_status ampi_cu_xent_rows(
+    ampi_cuda *c, const amp_xent_job *d, const double *counts, uint32_t lanes, uint32_t *ticket) {
+    ampi_cu_xent_kernel few = ampi_cu_xent_few(d);
+    const uint64_t rows = d->classes <= AMPI_K_SHORT ? AMP_BLOCK : AMPI_TEAMS; /* at a time */
+    if (few) return ampi_cu_share(c, ampi_cu_parts(d->rows, rows), few, *d, counts, lanes, ticket);
+    return ampi_cu_launch(c, ampi_cu_xent_grid(c, d), ampi_cu_xent_any(d->logits.dtype), *d, counts, lanes, ticket);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cuda *c = ampi_cu_self(ctx);
     double *counts = c->scratch->counts, *losses = c->scratch->losses;
+    uint32_t *ticket = &c->scratch->xent_ticket;
     uint64_t chunks = ampi_cu_parts(d->all, AMP_CHUNK);
     uint32_t lanes = (uint32_t)(chunks < AMP_LANES ? chunks : AMP_LANES);
-    int last = d->first + d->rows == d->all;
+    const int ends = d->loss && d->first + d->rows == d->all;
     if (!d->sum) AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_counts, *d, counts));
-    AMPI_TRY(ampi_cu_xent_launch(c, d, counts, lanes));
-    if (!d->loss || !last) return AMP_OK;
-    AMPI_TRY(ampi_cu_launch(c, lanes, ampi_k_xent_lanes, *d, losses));
-    return ampi_cu_launch(c, 1, ampi_k_xent_loss, *d, (const double *)counts, (const double *)losses, lanes);
+    AMPI_TRY(ampi_cu_xent_rows(c, d, counts, lanes, ends && chunks == 1u ? ticket : NULL));
+    if (!ends || chunks == 1u) return AMP_OK;
+    return ampi_cu_launch(c, lanes, ampi_k_xent_losses, *d, (const double *)counts, losses, ticket);
 }
 /* Elements before the groups of eight, which begin where the random words' groups of four do: at the first such place
    that is aligned in both arrays (*wide is 1) or, if none is, at the first. */

@@ -50,6 +50,10 @@ __global__ void k(int *x)'
 } $m" '3:.*would be left out'
     refused "$k { __u128AtomicCAS(x, x, x); } $m" '2:.*__u128AtomicCAS'
     refused "__global__ void __cluster_dims__(2, 1, 1) k(int *x) { *x = 1; } $m" '1:.*clusters are not supported'
+    refused "$k { void *p = cudaGetParameterBuffer(8, 8); cudaLaunchDevice((void *)c, p, dim3(1), dim3(1), 0, 0); } $m" \
+        '2:.*cudaLaunchDevice'
+    refused "#include <cooperative_groups.h>
+$k { cooperative_groups::this_cluster().sync(); } $m" '3:.*this_cluster'
     refused 'int main() { cudaArray_t a; cudaChannelFormatDesc d = {}; return cudaMallocArray(&a, &d, 4, 4, 0); }' '1: cudaMallocArray is not supported'
     refused '#include <cublas_v2.h>
 int main() { cublasHandle_t h; cublasCreate(&h); return cublasStrsv(h, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 1, 0, 1, 0, 1); }' \

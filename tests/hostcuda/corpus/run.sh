@@ -39,6 +39,15 @@ rdc|rdc ./wave|
 nvcc_line|nvcc_line ./act sh build.sh|
 cnn|cnn build/cnn|
 transformer|transformer ./transformer|
+dlink|dlink ./lstm|
+wrappers|wrappers ./predict|
+expression|expression.cu|
+attention|attention.cu|
+convolution|convolution.cu|
+curand_host|curand_host.cu|
+thrust_stats|thrust_stats.cu|
+tiles|tiles.cu|
+overlap|overlap.cu|
 texture|texture.cu|hostcuda: textures and surfaces are not supported
 block_reduce|block_reduce.cu|hostcuda: CUB is not supported
 '

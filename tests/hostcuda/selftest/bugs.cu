@@ -386,6 +386,52 @@ static void missing_fence(bool bug) {
     CU(cudaFree(count));
 }
 
+/* Read by all threads of all blocks, more than any tool remembers, and written by one. */
+static __global__ void k_read_by_all(int *x, int *out, bool writes) {
+    int sum = x[0];
+    for (int i = 1; i < 32; i++)
+        sum += x[i];
+    out[blockIdx.x * 32 + threadIdx.x] = sum;
+    if (writes && blockIdx.x == 3 && threadIdx.x == 9) x[9] = 0;
+}
+static __global__ void k_read_by_block(int *x, int *out, bool waits) {
+    out[threadIdx.x] = x[0] + x[1];
+    if (waits) __syncthreads();
+    if (threadIdx.x == 9) x[1] = 5;
+}
+static void written_by_a_reader(bool bug) {
+    int *x = device_zeros<int>(32), *out = device_zeros<int>(128);
+    CU(launch(nullptr, 1, 32, 0, k_read_by_block, x, out, true));
+    CU(launch(nullptr, 4, 32, 0, k_read_by_all, x, out, bug));
+    CU(cudaFree(x));
+    CU(cudaFree(out));
+}
+static void written_in_the_block(bool bug) {
+    int *x = device_zeros<int>(32), *out = device_zeros<int>(32);
+    CU(launch(nullptr, 1, 32, 0, k_read_by_block, x, out, !bug));
+    CU(cudaFree(x));
+    CU(cudaFree(out));
+}
+/* The last block writes what all threads have read: thread 0 takes the ticket, behind the others or not. */
+static __global__ void k_last_writes(int *x, int *out, unsigned *count, bool waits) {
+    out[blockIdx.x * 32 + threadIdx.x] = x[0];
+    if (waits) __syncthreads();
+    if (threadIdx.x) return;
+    __threadfence();
+    unsigned ticket = atomicInc(count, gridDim.x - 1);
+    __threadfence();
+    if (ticket == gridDim.x - 1) x[0] = 7;
+}
+static void ticket_too_early(bool bug) {
+    int *x = device_zeros<int>(1), *out = device_zeros<int>(128);
+    unsigned *count = device_zeros<unsigned>(1);
+    CU(launch(nullptr, 4, 32, 0, k_last_writes, x, out, count, !bug));
+    CHECK(download(x, 1)[0] == 7);
+    CU(cudaFree(x));
+    CU(cudaFree(out));
+    CU(cudaFree(count));
+}
+
 /* ---- streams and graphs ------------------------------------------------------------------------------------------ */
 
 static __global__ void k_set(int *p, int v) { p[threadIdx.x] = v; }
@@ -705,7 +751,8 @@ static void contraction(bool bug) { /* nvcc fuses a*b+c unless told otherwise */
     X(misaligned_cached_load) X(missing_barrier) X(missing_second_barrier) X(missing_barrier_dynamic) \
     X(divergent_barrier) X(deadlock) X(wrong_warp_mask) X(different_masks) X(mixed_warp_operations) \
     X(missing_syncwarp) X(wmma_missing_syncwarp) X(wmma_missing_lane) X(uninitialised_shared) X(shared_overrun) \
-    X(block_race) X(missing_fence) X(missing_host_sync) X(missing_event_wait) X(overwritten_too_early) \
+    X(block_race) X(missing_fence) X(written_by_a_reader) X(written_in_the_block) X(ticket_too_early) \
+    X(missing_host_sync) X(missing_event_wait) X(overwritten_too_early) \
     X(pinned_source_changed) X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended) \
     X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) X(other_device_argument) X(other_device_memory) \
     X(product_broken_promise) X(product_overrun) X(product_missing_order) X(product_shared_workspace) \

@@ -48,6 +48,9 @@ uninitialised_shared     test  test  test  test uninit uninit test
 shared_overrun           .     .     asan  .    .      .      .
 block_race               .     .     .     race .      .      .
 missing_fence            .     .     .     race .      .      .
+written_by_a_reader      .     .     .     race .      .      .
+written_in_the_block     .     .     .     race .      .      .
+ticket_too_early         .     .     .     race .      .      .
 missing_host_sync        test  .     asan  race test   test   test
 missing_event_wait       test  .     test  race uninit uninit test
 overwritten_too_early    .     .     .     race .      .      .

@@ -262,8 +262,11 @@ static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     return st;
 }
 AMP_API amp_status amp_write_file(amp_ctx *ctx, const char *path, const void *data, size_t bytes) {
+    const int before = ampi_hold();
     ampi_replacement r;
-    AMPI_TRY(ampi_replacement_begin(&r, ctx, path));
-    return ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
+    amp_status st = ampi_replacement_begin(&r, ctx, path);
+    if (st == AMP_OK) st = ampi_replacement_end(&r, ampi_replacement_put(&r, data, bytes));
+    ampi_release(before);
+    return st;
 }
 

@@ -1,0 +1,3 @@
+/* In place of NVIDIA's header: tests/compile/nvtx.c says what is done. */
+int nvtxRangePushA(const char *message);
+int nvtxRangePop(void);
