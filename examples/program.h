@@ -75,6 +75,14 @@ PROGRAM_FN amp_ctx *open_context(const char *device, const amp_cpu_desc *cpu) {
     return ctx;
 }
 
+/* --moments: how the optimizer's moments are kept */
+PROGRAM_FN amp_dtype moment_format(const char *text) {
+    if (!strcmp(text, "bf16")) return AMP_BF16;
+    if (!strcmp(text, "8bit")) return AMP_MOMENT_8BIT;
+    if (strcmp(text, "fp32")) fail("--moments: '%s' is not fp32, bf16 or 8bit", text);
+    return AMP_F32;
+}
+
 PROGRAM_FN void *allocate(size_t count, size_t size) { /* host memory, zeroed */
     void *p = calloc(count ? count : 1, size);
     if (!p) fail("no memory for %lu x %lu bytes", (unsigned long)count, (unsigned long)size);

@@ -39,7 +39,7 @@ typedef struct amp_step_desc {
                         gradient is Inf or NaN and the step is taken all the same (no scaler, no_check), by 0 */
     float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
-                            element). BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
+                            element). Short moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */

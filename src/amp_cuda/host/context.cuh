@@ -39,12 +39,12 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
-/* All kernels: the lists of the device's parts, and those that there are of each kind of update and each format. */
+/* All kernels: the lists of the device's parts, and those of each kind of update and each format. */
 #define AMPI_CU_KERNELS(X) \
     AMPI_K_ARRAYS(X) \
     AMPI_K_QUANTIZE(X) AMPI_K_INSPECT(X) AMPI_K_UPDATE(X) AMPI_K_LOSSES(X) AMPI_K_PRODUCTS(X) AMPI_K_COLUMNS(X)
 #define AMPI_CU_ONE(...) +1u
-#define AMPI_CU_RESIDENT (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
+#define AMPI_CU_RESIDENT (3u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
 /* cuDevicePrimaryCtxGetState: is the device in use by this process? */
 typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {
