@@ -133,6 +133,7 @@ bench: ## conversions, checks and a step beside memcpy and other libraries, with
 bench-gemm: ## products, beside OpenBLAS if installed
 bench-peers: ## products, rows and casts beside OpenBLAS (OPENBLAS=its library) and hand-written loops, AVX-512 and AVX2
 bench-step: ## the optimizer step at 32 M parameters, beside a pass over the same bytes and PyTorch if installed
+bench-moments: ## codes of 8 bits for Adam's moments, by the error of the update on gradients of gpt.c and convnet.c (minutes)
 bench-scope: ## what an open autocast scope costs a small verb
 bench-exhaustive: ## all floats through amp_cast on every code path, against the scalar functions (minutes)
 bench-train: ## whole training steps on the CPU, beside PyTorch if installed
@@ -140,9 +141,10 @@ bench-gpu: ## casts, checks, losses, optimizer, products, whole steps on a GPU, 
 endif
 
 # ---- documents -------------------------------------------------------------------------------------------------------------
-docs: $(BUILD)/operations $(BUILD)/products $(BUILD)/roofline ## docs/operations.md, products.md and img/roofline.svg, made from amp.h and tables of tests
+docs: $(BUILD)/operations $(BUILD)/products $(BUILD)/memory $(BUILD)/roofline ## docs/operations.md, products.md, memory.md and img/roofline.svg, made from amp.h and tables of tests
 	$(BUILD)/operations > docs/operations.md
 	$(BUILD)/products > docs/products.md
+	$(BUILD)/memory > docs/memory.md
 	$(BUILD)/roofline H100 --out docs/img/roofline.svg > $(BUILD)/roofline.txt
 MKDOCS ?= $(firstword $(wildcard $(BUILD)/tools/bin/mkdocs) mkdocs)
 site: ## build/site/index.html: reference, documents and search, to read in a browser without a server; needs mkdocs-material (PyPI)
@@ -158,7 +160,7 @@ gpu-row: ## the row of a page of make check-gpu in docs/gpus.md: JSON=build/chec
 $(BUILD)/roofline: tools/roofline.c tests/sass_bound.h
 	@mkdir -p $(@D)
 	$(CC) $(C99) $(CFLAGS) $< -o $@ -lm
-$(BUILD)/operations $(BUILD)/products: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)/tests/impl.o
+$(BUILD)/operations $(BUILD)/products $(BUILD)/memory: $(BUILD)/%: tools/%.c $(HEADERS) $(BUILD)/tests/impl.o
 	$(CC) $(C99) $(CFLAGS) $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 
 # ---- the rest --------------------------------------------------------------------------------------------------------------

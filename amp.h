@@ -239,7 +239,8 @@ typedef enum amp_dtype {
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT,
-    AMP_F64 = 64 /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
+    AMP_F64 = 64,   /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
+    AMP_MOMENT_8BIT /* for amp_params_desc.moment; no verb takes it as an operand, and its amp_dtype_size is 0 */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
@@ -468,8 +469,8 @@ typedef struct amp_params_desc {
     amp_dtype model; /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
     amp_dtype grad;  /* AMP_AUTO => the model's dtype */
     amp_master master;
-    int32_t moments;     /* moment arrays kept, for m, v and buf of the formulas at >>step: 0 => 2; AMP_NONE for none */
-    amp_dtype moment;    /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, always rounded stochastically */
+    int32_t moments;  /* moment arrays kept, for m, v and buf of the formulas at >>step: 0 => 2; AMP_NONE for none */
+    amp_dtype moment; /* AMP_AUTO => AMP_F32; AMP_BF16, AMP_MOMENT_8BIT: less memory, always rounded stochastically */
     uint32_t accumulate; /* 1: FP32 accumulators for amp_accumulate */
     uint32_t flags;      /* 0 */
     const char *label;   /* of the ledger's rows label.master, .model, .grad ...; at most 23 chars; NULL => "params" */
@@ -513,12 +514,13 @@ AMP_API void amp_params_destroy(amp_params *p);
 typedef struct amp_param { /* arrays have count elements; data NULL: the layout has no such array */
     const char *name;      /* valid as long as the set */
     size_t rows, cols, count;
-    amp_array model;     /* what products read */
-    amp_array grad;      /* see amp_params_desc.grad */
-    amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
-    amp_array accum;     /* FP32 accumulators */
-    amp_array moment[2]; /* momentum or first moment, second moment */
+    amp_array model;           /* what products read */
+    amp_array grad;            /* see amp_params_desc.grad */
+    amp_array master;          /* FP32 weights; an FP32 model copy is the same array */
+    amp_array low;             /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array accum;           /* FP32 accumulators */
+    amp_array moment[2];       /* momentum or first moment, second moment; of AMP_MOMENT_8BIT a byte per element */
+    amp_array moment_scale[2]; /* of AMP_MOMENT_8BIT: FP32, one per 256 elements: see amp_moment_load */
 } amp_param;
 
 /* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
@@ -672,7 +674,7 @@ typedef struct amp_step_desc {
                         gradient is Inf or NaN and the step is taken all the same (no scaler, no_check), by 0 */
     float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
-                            element). BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
+                            element). Short moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
@@ -762,8 +764,8 @@ typedef struct amp_step_record {
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last
-   step enqueued. Class: host. */
+/* The record of the last inspection of the set that has finished; while a GPU is stopped amid writing it, that of the
+   last call. Never waits: after amp_sync it is that of the last step enqueued. Class: host. */
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
@@ -937,8 +939,8 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
-/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are,
-   *d_dtype is set. The CPU has nothing to choose. Class: setup. */
+/* CUDA: times cuBLASLt's candidates for this product, in a cold L2 (twice its size is taken meanwhile, if it is there),
+   and keeps the fastest for its shape; outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
@@ -1338,6 +1340,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
     case AMP_AUTO:
     case AMP_F32:
     case AMP_F64:
+    case AMP_MOMENT_8BIT:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1350,6 +1353,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
     case AMP_AUTO:
     case AMP_F32:
     case AMP_F64:
+    case AMP_MOMENT_8BIT:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
@@ -1730,6 +1734,12 @@ AMPI_OP2(ampi_larger, float, "max.f32", "f") /* a, where b is NaN */
 /* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
 AMPI_OP1(ampi_about_inverse, float, float, "rcp.approx.ftz.f32", "f", "f")
 AMPI_OP1(ampi_about_rsqrt, float, float, "rsqrt.approx.ftz.f32", "f", "f")
+/* The root, rounded to nearest, of a number in the middle of the range: what ptxas makes of sqrt.rn, without the branch
+   for others. */
+AMP_INLINE float ampi_root(float x) {
+    float y = ampi_about_rsqrt(x), s = amp_mul(x, y);
+    return amp_fma(amp_fma(amp_negative(s), s, x), amp_mul(y, 0.5f), s);
+}
 /* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
@@ -1741,6 +1751,7 @@ AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) 
 AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
 AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
+AMP_INLINE float ampi_root(float x) { return amp_sqrt(x); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
 #undef AMPI_OP1
@@ -1789,6 +1800,7 @@ typedef int ampi_scalar_mask;
 AMP_INLINE float ampi_scalar_set(float x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
+AMP_INLINE float ampi_scalar_root(float x) { return ampi_root(x); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
 AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }
@@ -2208,7 +2220,9 @@ typedef struct amp_update_job {
     uint32_t nesterov;
     float clip_value; /* 0: none */
     uint32_t accum;   /* 1: take the accumulators and write zeros to them */
+    amp_dtype moment; /* of every parameter */
     uint32_t count;   /* not 0: lost updates of the weights that amp_is_counted(i, count) go to table.counts */
+    uint32_t _pad;
     amp_hyper group[AMP_GROUPS];
 } amp_update_job;
 
@@ -2616,6 +2630,29 @@ AMP_INLINE void amp_conclude(const amp_inspect_job *job, const amp_totals *total
         amp_rates_of(&r->rate[i], &job->group[i], r->steps);
 }
 
+/* ---- moments in 8 bits (AMP_MOMENT_8BIT) ----
+   A block of AMP_MOMENT_BLOCK elements has a scale, its largest magnitude as a normal number, or 0. A code k says which
+   share of it an element is: of the second moment (k / 255)^4; of the first, with a sign (0x80), s (s + 1/2) / (3/2),
+   s = (k / 127)^2. Rounded stochastically between the neighbours, with 16 bits of amp_random(seed + 1, ...) each: m
+   takes the lower half, v the upper one. A v that is not 0 never becomes 0, so it is at least 2^-32 of its block's
+   largest, and its root no less than the smallest m: an update is not divided by eps alone. Inf and NaN become the
+   largest magnitude. Why these codes: docs/memory.md.
+   The scales follow the codes, which begin and end at multiples of 256 bytes.   tests: tests/test_moments.c */
+#define AMP_MOMENT_BLOCK       256u
+#define AMPI_MOMENT_TOP(which) ((which) ? 255u : 127u)
+
+AMP_INLINE uint64_t ampi_moment_blocks(uint64_t count) { return (count + AMP_MOMENT_BLOCK - 1u) / AMP_MOMENT_BLOCK; }
+AMP_INLINE float *ampi_moment_scales(const amp_param_entry *e, uint32_t which) {
+    return (float *)(void *)((char *)e->moment[which] + ampi_round256(e->count));
+}
+/* From the bits of a block's largest magnitude, and back; 0 for 0. */
+AMP_INLINE float ampi_moment_scale(uint32_t amax) {
+    if (amax == 0) return 0.0f;
+    amax = amax < 0x00800000u ? 0x00800000u : amax;
+    return ampi_float(amax > 0x7f7fffffu ? 0x7f7fffffu : amax);
+}
+AMP_INLINE float ampi_moment_inverse(float scale) { return ampi_nonzero(scale) ? amp_div(1.0f, scale) : 0.0f; }
+
 /* ---- an update of one element: its coefficients; its rule is at >>lanes (ampi_scalar_adam_one: AMPI_F(adam_one)) ----
    tests: tests/test_step.c, tests/test_layouts.c */
 
@@ -2787,6 +2824,17 @@ AMP_INLINE uint32_t amp_weight_store(
     }
     ampi_store_pattern(p->model, p->model_dtype, (size_t)i, both & 0xffffu);
     return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
+}
+
+/* Element i of moment 0 or 1, however it is kept. Class: also in kernels. */
+AMP_INLINE float amp_moment_load(const amp_param_entry *p, uint32_t which, uint64_t i) {
+    const void *moment = p->moment[which];
+    uint32_t code;
+    float scale;
+    if (p->moment_dtype != AMP_MOMENT_8BIT) return amp_load(moment, p->moment_dtype, (size_t)i);
+    code = ((const uint8_t *)moment)[i];
+    scale = ampi_moment_scales(p, which)[i / AMP_MOMENT_BLOCK];
+    return which ? ampi_scalar_moment_value(code, scale, 1) : ampi_scalar_moment_value(code, scale, 0);
 }
 
 /* Where the arrays of parameter i are and how they are kept, to go by value into a kernel of your own optimizer, which
@@ -3139,7 +3187,8 @@ struct amp_fp8_desc {
    tests: tests/test_memory.c */
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
-   read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
+   read. NULL desc => defaults. All zero if there is no such layout. Scales of AMP_MOMENT_8BIT, 1/64 byte per
+   moment, are not in it, but in amp_plan_memory. Class: host. */
 typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
 AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 
@@ -3540,6 +3589,9 @@ extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
 extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
 extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 #endif
+#if defined(__linux__)
+extern int madvise(void *, size_t, int) AMPI_NO_THROW;
+#endif
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
 extern int(vsnprintf)(char *, size_t, const char *, va_list);
@@ -3570,6 +3622,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
     case AMP_F64: return "f64";
+    case AMP_MOMENT_8BIT: return "8bit";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -3615,6 +3668,20 @@ static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it com
     void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
     ampi_release(before);
     return p;
+}
+/* For memory of many megabytes, not yet touched: pages of 2 MB where the system gives them to who asks. The first touch
+   of each page costs about as much as reading its bytes from a file. */
+static void ampi_host_large_pages(const amp_allocator *a, void *p, size_t bytes) {
+#if defined(__linux__)
+    const uintptr_t page = 65536, from = ((uintptr_t)p + page - 1) / page * page,
+                    to = ((uintptr_t)p + bytes) / page * page;
+    if (!p || a->alloc_fn || bytes < (size_t)8 << 20) return;
+    (void)madvise((char *)p + (from - (uintptr_t)p), (size_t)(to - from), 14); /* MADV_HUGEPAGE; refused: as before */
+#else
+    (void)a;
+    (void)p;
+    (void)bytes;
+#endif
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = ampi_host_take(a, bytes);
@@ -4480,12 +4547,15 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
-    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    int kept = d->moment == AMP_F32 || d->moment == AMP_BF16 || d->moment == AMP_MOMENT_8BIT;
+    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && kept;
     return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
 }
+
+static size_t ampi_moment_bytes(amp_dtype t) { return t == AMP_MOMENT_8BIT ? 1 : amp_dtype_size(t); }
 
 AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     amp_params_desc d = AMP_ZERO;
@@ -4499,7 +4569,7 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     if (kept == AMP_MASTER_SPLIT || kept == AMP_MASTER_KAHAN) l.master = 2;
     if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
     l.grad = (uint32_t)amp_dtype_size(d.grad);
-    l.moments = (uint32_t)d.moments * (uint32_t)amp_dtype_size(d.moment);
+    l.moments = (uint32_t)d.moments * (uint32_t)ampi_moment_bytes(d.moment);
     if (d.accumulate) l.accum = 4;
     l.total = l.master + l.model + l.grad + l.moments + l.accum;
     return l;
@@ -4515,7 +4585,8 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
     AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
         "desc.moments is %d; 0 (for 2), 1 to %d or AMP_NONE is needed", (int)d->moments, AMP_MOMENTS);
-    return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
+    return AMPI_INVALID(
+        "desc.moment is %d (%s); f32, bf16 or AMP_MOMENT_8BIT is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
 static amp_status ampi_do_params_create(
@@ -4737,6 +4808,10 @@ static void *ampi_place(ampi_layout *l, ampi_arena which, uint64_t bytes) { /* t
     return bytes && l->base[which] ? l->base[which] + at : NULL;
 }
 
+/* bytes of a moment array: 8-bit codes are followed by their scales */
+static uint64_t ampi_moment_array(amp_dtype t, uint64_t n) {
+    return t == AMP_MOMENT_8BIT ? ampi_round256(n) + ampi_moment_blocks(n) * sizeof(float) : n * amp_dtype_size(t);
+}
 /* the arrays of one parameter: adopted ones are where they are */
 static void ampi_place_entry(
     ampi_layout *l, amp_param_entry *e, const amp_params_desc *set, const amp_param_desc *adopted) {
@@ -4750,7 +4825,7 @@ static void ampi_place_entry(
         e->model = adopted->model.data ? adopted->model.data : ampi_place(l, AMPI_MODELS, 2 * n);
     e->grad = adopted->grad.data ? adopted->grad.data : ampi_place(l, AMPI_GRADS, n * amp_dtype_size(e->grad_dtype));
     for (k = 0; k < set->moments; k++)
-        e->moment[k] = ampi_place(l, AMPI_MOMENTS, n * amp_dtype_size(e->moment_dtype));
+        e->moment[k] = ampi_place(l, AMPI_MOMENTS, ampi_moment_array(e->moment_dtype, n));
     if (set->accumulate) e->accum = (float *)ampi_place(l, AMPI_ACCUMS, 4 * n);
     e->first_chunk = (uint32_t)l->chunks;
     l->params++;
@@ -4805,6 +4880,15 @@ static amp_array ampi_entry_grad(const amp_param_entry *e) {
 }
 static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
     return ampi_entry_array(e->moment[k], e->moment_dtype, e->count);
+}
+/* The same, for counting zeros: those of codes are E4M3's. */
+static amp_array ampi_entry_zeros(const amp_param_entry *e, size_t k) {
+    const amp_dtype t = e->moment_dtype == AMP_MOMENT_8BIT ? AMP_F8E4M3 : e->moment_dtype;
+    return ampi_entry_array(e->moment[k], t, e->count);
+}
+static amp_array ampi_entry_scale(const amp_param_entry *e, uint32_t k) { /* of 8-bit moments */
+    if (!e->moment[k] || e->moment_dtype != AMP_MOMENT_8BIT) return amp_arr(NULL, AMP_AUTO);
+    return amp_arrn(ampi_moment_scales(e, k), AMP_F32, (size_t)ampi_moment_blocks(e->count));
 }
 static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
 
@@ -5096,8 +5180,10 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     view.master = ampi_entry_master(&e);
     view.low = ampi_entry_low(&e);
     view.accum = ampi_entry_array(e.accum, AMP_F32, e.count);
-    for (k = 0; k < AMP_MOMENTS; k++)
+    for (k = 0; k < AMP_MOMENTS; k++) {
         view.moment[k] = ampi_entry_moment(&e, k);
+        view.moment_scale[k] = ampi_entry_scale(&e, (uint32_t)k);
+    }
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
@@ -5232,7 +5318,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
     AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
     for (i = 0; i < p->n; i++) {
         amp_param_entry *e = &p->entries[i];
-        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_array a = ampi_entry_zeros(e, 0);
         amp_histogram h = AMP_ZERO;
         if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;
@@ -5972,6 +6058,7 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.nesterov = a->d->nesterov;
     job.clip_value = a->d->clip_value;
     job.accum = takes == AMPI_SUMS;
+    job.moment = p->desc.moment;
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
     return (ctx->b->update)(ctx, &job);
@@ -6244,6 +6331,21 @@ static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) 
             amp_dtype_name(t));
     return 1;
 }
+/* Of 8-bit first moments, those that are 0 where gradients are not. */
+#define AMPI_MANY_FALLEN 0.5
+static amp_status ampi_advise_moments(amp_ctx *ctx, const amp_param_entry *e, amp_report_row *row) {
+    const amp_array codes = ampi_entry_zeros(e, 0);
+    amp_histogram h = AMP_ZERO;
+    double fallen;
+    if (row->advice[0] || !codes.data || e->moment_dtype != AMP_MOMENT_8BIT) return AMP_OK;
+    AMPI_TRY((ctx->b->histogram)(ctx, &codes, 1, &h));
+    fallen = ampi_share(h.zero, h.total) - ampi_share(row->values.zero, row->values.total);
+    if (h.zero < h.total && fallen >= AMPI_MANY_FALLEN)
+        AMPI_ADVISE(row,
+            "%.0f %% of 8-bit first moments fell to 0 beside the largest of their blocks: try bf16 moments",
+            100.0 * fallen);
+    return AMP_OK;
+}
 
 static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i, amp_report_row *row) {
     const amp_param_entry *e = &p->entries[i];
@@ -6258,7 +6360,7 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     ampi_report_values(row);
     if (ampi_advise_not_finite(row) || ampi_advise_lost(row, p, e->layout, e->model_dtype)) return AMP_OK;
     (void)ampi_advise_small(row, grad.dtype, 1);
-    return AMP_OK;
+    return ampi_advise_moments(ctx, e, row);
 }
 static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
     row->name = name ? name : "array";
@@ -9043,8 +9145,8 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMP
        char tag[4]; u32 index; u64 payload bytes; payload
    and at the end u64 XXH64 (see ampi_xxh) of every byte before it, which binds the sections to one save.
    Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
-         "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1, 2 moments, 3 model copy, 4 low part),
-                u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
+         "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1, 2 moments, 3 model copy, 4 low part,
+                5, 6 scales of moments), u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
    All numbers little-endian. */
@@ -9407,13 +9509,24 @@ typedef struct ampi_file { /* being written or read */
 typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
 
 /* the arrays of a parameter that are saved, by their number in the file; {NULL}: the layout has no such array */
-enum { AMPI_SAVED_WEIGHTS = 0, AMPI_SAVED_MOMENT, AMPI_SAVED_MOMENT2, AMPI_SAVED_MODEL, AMPI_SAVED_LOW, AMPI_SAVED };
+enum {
+    AMPI_SAVED_WEIGHTS = 0,
+    AMPI_SAVED_MOMENT,
+    AMPI_SAVED_MOMENT2,
+    AMPI_SAVED_MODEL,
+    AMPI_SAVED_LOW,
+    AMPI_SAVED_SCALE,
+    AMPI_SAVED_SCALE2,
+    AMPI_SAVED
+};
 static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
     switch (which) {
     case AMPI_SAVED_WEIGHTS: return e->master ? ampi_entry_master(e) : ampi_entry_model(e);
     case AMPI_SAVED_MOMENT: return ampi_entry_moment(e, 0);
     case AMPI_SAVED_MOMENT2: return ampi_entry_moment(e, 1);
     case AMPI_SAVED_LOW: return ampi_entry_low(e);
+    case AMPI_SAVED_SCALE: return ampi_entry_scale(e, 0);
+    case AMPI_SAVED_SCALE2: return ampi_entry_scale(e, 1);
     default: return ampi_entry_array(e->master ? e->model : NULL, e->model_dtype, e->count);
     }
 }
@@ -9438,7 +9551,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             s.optional = which == AMPI_SAVED_MODEL;
             s.elements.ptr = a.data;
             s.elements.count = a.count;
-            s.elements.size = amp_dtype_size(a.dtype);
+            s.elements.size = ampi_moment_bytes(a.dtype);
             len = strlen(p->params[i].name);
             memset(s.fields, 0, sizeof s.fields);
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
@@ -9857,7 +9970,8 @@ static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_new(ctx, buffer_bytes);
+    f->buffer = (uint8_t *)ampi_host_take(&ctx->host, buffer_bytes); /* written before it is read: not zeroed */
+    ampi_host_large_pages(&ctx->host, f->buffer, buffer_bytes);
     AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }
@@ -10270,6 +10384,10 @@ typedef struct ampi_kernels {
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
+    /* 8-bit moments in blocks, which: 0 or 1; r: a random word per element. Floats and codes up to the next multiple of
+       64 may be written */
+    void (*moment_widen)(float *x, const uint8_t *code, const float *scale, size_t n, uint32_t which);
+    void (*moment_narrow)(uint8_t *code, float *scale, float *x, const uint32_t *r, size_t n, uint32_t which);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; steps: NULL, or for what was subtracted from
        the weights, u itself perhaps */
@@ -10430,6 +10548,9 @@ AMPI_OP __m128i ampi_sse2_signed16(__m128i a)       { return _mm_srai_epi32(_mm_
 AMPI_OP void    ampi_sse2_done(void)                {}
 /* clang-format on */
 AMPI_OP int ampi_sse2_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
+AMPI_OP __m128i ampi_sse2_load_upper(const void *p) {
+    return _mm_unpacklo_epi16(_mm_setzero_si128(), ampi_sse2_low64(p));
+}
 AMPI_OP __m128i ampi_sse2_load16(const void *p) { return _mm_unpacklo_epi16(ampi_sse2_low64(p), _mm_setzero_si128()); }
 AMPI_OP __m128i ampi_sse2_load8(const void *p) {
     const __m128i zero = _mm_setzero_si128();
@@ -10554,6 +10675,12 @@ AMPI_OP void ampi_avx2_store_some(float *p, size_t n, __m256 x) { _mm256_masksto
 /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
 AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
 /* clang-format on */
+/* 16-bit words in the upper halves of 32-bit ones, zeros below: the load puts them into both halves of the vector. */
+AMPI_OP __m256i ampi_avx2_load_upper(const void *p) {
+    const __m256i order =
+        _mm256_setr_epi16(-1, 0x100, -1, 0x302, -1, 0x504, -1, 0x706, -1, 0x908, -1, 0xb0a, -1, 0xd0c, -1, 0xf0e);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(ampi_avx2_low128(p)), order);
+}
 AMPI_OP __m256i ampi_avx2_same16(__m256i mask, const void *a, const void *b) {
     return mask & _mm256_cvtepi16_epi32(_mm_cmpeq_epi16(ampi_avx2_low128(a), ampi_avx2_low128(b)));
 }
@@ -10620,6 +10747,7 @@ AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si5
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __m512i ampi_avx512_load_upper(const void *p) { return _mm512_slli_epi32(ampi_avx512_load16(p), 16); }
 AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
 AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
     return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);
@@ -10743,6 +10871,9 @@ AMPI_OP float32x4_t ampi_neon_fuse(float32x4_t a, float32x4_t b, float32x4_t c) 
 }
 AMPI_OP uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) { /* by a negative number: to the right */
     return vshlq_u32(a, vnegq_s32((int32x4_t)n));
+}
+AMPI_OP uint32x4_t ampi_neon_load_upper(const void *p) {
+    return vshll_n_u16(vreinterpret_u16_u8(ampi_neon_low64(p)), 16);
 }
 AMPI_OP uint32x4_t ampi_neon_load16(const void *p) { return vmovl_u16(vreinterpret_u16_u8(ampi_neon_low64(p))); }
 AMPI_OP uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
@@ -11088,6 +11219,7 @@ static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
     raw = (char *)ampi_host_take(&c->mem, bytes + 512);
+    ampi_host_large_pages(&c->mem, raw, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
@@ -11765,6 +11897,11 @@ static float *ampi_load_weights(const ampi_updating *b, float *buf) {
 static float *ampi_load_moment(const ampi_updating *b, uint32_t which, float *buf) {
     const amp_param_entry *p = b->p;
     if (p->moment_dtype == AMP_F32) return (float *)p->moment[which] + b->i;
+    if (p->moment_dtype == AMP_MOMENT_8BIT) {
+        (b->k->moment_widen)(buf, (const uint8_t *)p->moment[which] + b->i,
+            ampi_moment_scales(p, which) + b->i / AMP_MOMENT_BLOCK, b->n, which);
+        return buf;
+    }
     b->k->widen[p->moment_dtype](buf, (const char *)p->moment[which] + 2 * b->i, b->n);
     return buf;
 }
@@ -11776,6 +11913,29 @@ static void ampi_store_moment(const ampi_updating *b, uint32_t which, const floa
     const amp_param_entry *p = b->p;
     if (!m || p->moment_dtype == AMP_F32) return;
     ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, (amp_stored)(AMP_STORED_MOMENT_1 + which));
+}
+/* What load gave of 8-bit moments, whose blocks are whole here: b->i is a multiple of them. */
+static void ampi_store_codes(const ampi_updating *b, float *m, float *v) {
+    const amp_draw d = amp_draw_for(b->draw, AMP_STORED_MOMENT_1);
+    const size_t block = b->i / AMP_MOMENT_BLOCK;
+    uint32_t words[AMPI_BLOCK + 64];
+    const uint32_t *r = (b->k->random)(words, (b->n + 63u) & ~(size_t)63u, d.seed, d.stream, b->i);
+    float *x[AMP_MOMENTS];
+    uint32_t k;
+    x[0] = m;
+    x[1] = v;
+    for (k = 0; k < (uint32_t)AMP_MOMENTS; k++)
+        if (x[k])
+            (b->k->moment_narrow)(
+                (uint8_t *)b->p->moment[k] + b->i, ampi_moment_scales(b->p, k) + block, x[k], r, b->n, k);
+}
+static void ampi_store_moments(const ampi_updating *b, float *m, float *v) {
+    if (m && b->p->moment_dtype == AMP_MOMENT_8BIT) {
+        ampi_store_codes(b, m, v);
+        return;
+    }
+    ampi_store_moment(b, 0, m);
+    ampi_store_moment(b, 1, v);
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
@@ -11872,8 +12032,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         if (k->update[job->kind](w, m, v, u, b.n, &c, tally ? own_u : NULL)) overflow |= AMP_MOMENT_OVERFLOW;
         if (tally) (k->count_sizes)(tally, w, own_u, b.n, 1.0f);
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
-        ampi_store_moment(&b, 0, m);
-        ampi_store_moment(&b, 1, v);
+        ampi_store_moments(&b, m, v);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }
@@ -13044,6 +13203,7 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_MUL        AMPI_F(mul)
 #define AMPI_DIV        AMPI_F(div)
 #define AMPI_SQRT       AMPI_F(sqrt)
+#define AMPI_ROOT       AMPI_F(root) /* the same, of a number in the middle of the range */
 #define AMPI_NEGATIVE   AMPI_F(negative)
 #define AMPI_FMA        AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
 #define AMPI_FUSE       AMPI_F(fuse)     /* a * b + c, rounded once */
@@ -13140,6 +13300,7 @@ AMPI_OP AMPI_WORDS AMPI_F(add_if)(AMPI_WORDS sum, AMPI_MASK m) { return (AMPI_WO
 AMPI_BINARY(div, "div")
 AMPI_BINARY(larger, "max")
 AMPI_BINARY(smaller, "min")
+AMPI_BINARY(plus, "add")
 #  ifndef AMPI_HAS_MASKS
 AMPI_BINARY(equal, AMPI_EQUAL)
 #    ifdef AMPI_MM
@@ -13190,6 +13351,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
 AMPI_INNER AMPI_FLOATS AMPI_F(choose)(AMPI_MASK m, AMPI_FLOATS a, AMPI_FLOATS b) {
     return AMPI_AS_FLOATS(AMPI_SELECT(m, AMPI_BITS(a), AMPI_BITS(b)));
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(root)(AMPI_FLOATS x) { return AMPI_SQRT(x); }
 AMPI_INNER AMPI_FLOATS AMPI_F(inverse)(AMPI_FLOATS d) { return AMPI_DIV(AMPI_SET(1.0f), d); }
 AMPI_INNER AMPI_FLOATS AMPI_F(at_least)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_LARGER(limit, x); }
 AMPI_INNER AMPI_FLOATS AMPI_F(at_most)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_SMALLER(limit, x); }
@@ -13498,6 +13660,14 @@ AMPI_INNER AMPI_WORDS AMPI_F(encode)(AMPI_WORDS x, amp_dtype t, uint32_t cap) { 
     if (cap == f.nan) return AMPI_OR(r, AMPI_AND(AMPI_SHR(x, 24), AMPI_WORD(0x80u)));
     return AMPI_F(finish)(x, a, r, t);
 }
+#  if AMPI_PASS == AMPI_PASS_VECTOR
+/* BF16: x + -0 is x, bit for bit, but that a signalling NaN becomes quiet: one operation. An addition takes subnormals
+   in its stride where a multiplication by 1 does not. By name, since compilers know, too, that it is x. */
+AMPI_INNER AMPI_WORDS AMPI_F(widened_bf16)(const void *s) {
+    const AMPI_FLOATS zero = AMPI_AS_FLOATS(AMPI_WORD(0x80000000u));
+    return AMPI_BITS(AMPI_F(plus)(AMPI_AS_FLOATS(AMPI_F(load_upper)(s)), zero));
+}
+#  endif
 /* Quiet: 0x400000 where a > over, which is what NaN is; 0 elsewhere. */
 AMPI_INNER AMPI_WORDS AMPI_F(quiet)(AMPI_WORDS a, uint32_t over) {
     return AMPI_AND(AMPI_SHR(AMPI_SUB_WORDS(AMPI_WORD(over), a), 9), AMPI_WORD(0x400000u));
@@ -13528,6 +13698,9 @@ AMPI_INNER AMPI_WORDS AMPI_F(widened)(const void *s, amp_dtype t) {
 #  ifdef AMPI_HAS_HALVES_OF_F8
     if (t == AMP_F8E4M3) return AMPI_F(load_e4m3)(s);
     if (t == AMP_F8E5M2) return AMPI_F(load_e5m2)(s);
+#  endif
+#  if AMPI_PASS == AMPI_PASS_VECTOR
+    if (t == AMP_BF16) return AMPI_F(widened_bf16)(s);
 #  endif
     return AMPI_F(decode)(amp_dtype_size(t) == 2 ? AMPI_F(load16)(s) : AMPI_F(load8)(s), t);
 }
@@ -14128,6 +14301,106 @@ AMPI_OUTER void AMPI_F(count)(uint8_t *exponent, const float *u, size_t n, uint3
 }
 #endif
 
+/* ---- moments in 8 bits: see >>backend, amp_moment_load.   tests: tests/test_moments.c ---- */
+#if AMPI_PASS == AMPI_PASS_UPDATE || AMPI_PASS == AMPI_PASS_VECTOR
+/* which is 0 or 1, a constant wherever these are inlined: m and a sign, or v. Of s = k^2, m has s (s + a) and v s^2. */
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_power)(AMPI_FLOATS s, float a, uint32_t which) {
+    return AMPI_MUL(s, which ? s : AMPI_ADD(s, AMPI_SET(a)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_value)(AMPI_WORDS code, AMPI_FLOATS scale, uint32_t which) {
+    AMPI_WORDS k = AMPI_AND(code, AMPI_WORD(AMPI_MOMENT_TOP(which)));
+    AMPI_FLOATS x = AMPI_SUB(AMPI_AS_FLOATS(AMPI_OR(k, AMPI_WORD(0x4b000000u))), AMPI_SET(8388608.0f)); /* k */
+    x = AMPI_MUL(x, AMPI_SET(which ? 0.00392156886f : 0.00787401572f));
+    x = AMPI_F(moment_power)(AMPI_MUL(x, x), 0.5f, which);
+    if (!which) x = AMPI_MUL(x, AMPI_SET(0.666666687f)); /* 1 for k = 127 */
+    x = AMPI_MUL(x, scale);
+    if (which) return x;
+    return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(x), AMPI_SHL(AMPI_AND(code, AMPI_WORD(0x80u)), 24)));
+}
+/* The larger of x and 2^-64: what a root needs. */
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_least)(AMPI_FLOATS x) {
+    return AMPI_AS_FLOATS(AMPI_MAX(AMPI_BITS(x), AMPI_WORD(0x1f800000u)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(moment_root)(AMPI_FLOATS q, uint32_t which) { /* k / top */
+    AMPI_FLOATS s;
+    if (which) return AMPI_ROOT(AMPI_ROOT(q));
+    s = AMPI_ROOT(AMPI_ADD(AMPI_MUL(q, AMPI_SET(1.5f)), AMPI_SET(0.0625f)));
+    return AMPI_ROOT(AMPI_F(moment_least)(AMPI_SUB(s, AMPI_SET(0.25f))));
+}
+/* k is rounded down, and one more if the share lies above the point between the two neighbours that the random number u
+   in (0, 1) says. Where a root is rounded across a whole number, u has the last word, too. Of Inf and NaN the share
+   is 1. */
+AMPI_INNER AMPI_WORDS AMPI_F(moment_code)(AMPI_FLOATS x, AMPI_FLOATS inverse, AMPI_WORDS random, uint32_t which) {
+    const float top = (float)AMPI_MOMENT_TOP(which), steps = which ? 4228250624.0f : 390216960.0f, a = 8064.5f;
+    AMPI_WORDS size = AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu)), code, more;
+    AMPI_WORDS share = AMPI_BITS(AMPI_F(moment_least)(AMPI_MUL(AMPI_AS_FLOATS(size), inverse)));
+    AMPI_FLOATS q = AMPI_AS_FLOATS(AMPI_MIN(share, AMPI_WORD(0x3f800000u))), k, low, high, u;
+    k = AMPI_SUB(AMPI_MUL(AMPI_F(moment_root)(q, which), AMPI_SET(top)), AMPI_SET(0.5f));
+    k = AMPI_ADD(k, AMPI_SET(12582912.0f));
+    code = AMPI_SUB_WORDS(AMPI_BITS(k), AMPI_WORD(0x4b400000u));
+    low = AMPI_SUB(k, AMPI_SET(12582912.0f));
+    high = AMPI_ADD(low, AMPI_SET(1.0f));
+    low = AMPI_F(moment_power)(AMPI_MUL(low, low), a, which);
+    high = AMPI_F(moment_power)(AMPI_MUL(high, high), a, which);
+    if (which) random = AMPI_SHR(random, 9); /* 16 bits, in the middle of their interval */
+    if (!which) random = AMPI_SHL(random, 7);
+    random = AMPI_OR(AMPI_AND(random, AMPI_WORD(0x7fff80u)), AMPI_WORD(0x3f800040u));
+    u = AMPI_SUB(AMPI_AS_FLOATS(random), AMPI_SET(1.0f));
+    u = AMPI_ADD(low, AMPI_MUL(u, AMPI_SUB(high, low)));
+    more = AMPI_SHR(AMPI_SUB_WORDS(AMPI_BITS(u), AMPI_BITS(AMPI_MUL(q, AMPI_SET(steps)))), 31); /* of what is >= 0 */
+    code = AMPI_ADD_WORDS(code, more);
+    if (which) return AMPI_MAX(code, AMPI_MIN(size, AMPI_WORD(1))); /* no 0 but of 0 */
+    return AMPI_OR(code, AMPI_AND(AMPI_SHR(AMPI_BITS(x), 24), AMPI_WORD(0x80u)));
+}
+#endif
+
+#if AMPI_PASS == AMPI_PASS_SCALAR || AMPI_PASS == AMPI_PASS_VECTOR
+/* Blocks of n elements, the last one perhaps short: there floats are written, and codes read and written, up to a
+   multiple of 64. */
+AMPI_INNER void AMPI_F(moment_widen_all)(float *x, const uint8_t *code, const float *scale, size_t n, uint32_t which) {
+    size_t i, k;
+    for (i = 0; i < n; i += AMP_MOMENT_BLOCK) {
+        const AMPI_FLOATS s = AMPI_SET(scale[i / AMP_MOMENT_BLOCK]);
+        for (k = i; k < n && k < i + AMP_MOMENT_BLOCK; k += AMPI_WIDTH)
+            AMPI_STORE(x + k, AMPI_F(moment_value)(AMPI_F(load8)(code + k), s, which));
+    }
+}
+AMPI_OUTER void AMPI_F(moment_widen)(float *x, const uint8_t *code, const float *scale, size_t n, uint32_t which) {
+    if (which)
+        AMPI_F(moment_widen_all)(x, code, scale, n, 1);
+    else
+        AMPI_F(moment_widen_all)(x, code, scale, n, 0);
+    AMPI_F(done)();
+}
+AMPI_INNER void AMPI_F(moment_codes)(uint8_t *to, const float *x, float inverse, const uint32_t *r, uint32_t which) {
+    uint32_t code[4u * AMPI_WIDTH];
+    size_t i;
+    for (i = 0; i < 4u * AMPI_WIDTH; i += AMPI_WIDTH)
+        AMPI_STORE_WORDS(
+            code + i, AMPI_F(moment_code)(AMPI_LOAD(x + i), AMPI_SET(inverse), AMPI_LOAD_WORDS(r + i), which));
+    AMPI_F(store8)(to, AMPI_LOAD_WORDS(code), AMPI_LOAD_WORDS(code + AMPI_WIDTH),
+        AMPI_LOAD_WORDS(code + 2u * AMPI_WIDTH), AMPI_LOAD_WORDS(code + 3u * AMPI_WIDTH));
+}
+AMPI_OUTER void AMPI_F(moment_narrow)(
+    uint8_t *code, float *scale, float *x, const uint32_t *r, size_t n, uint32_t which) {
+    size_t i, k, end;
+    for (; n % 64u; n++)
+        x[n] = 0.0f;
+    for (i = 0; i < n; i = end) {
+        const float s = ampi_moment_scale(AMPI_F(amax)(x + i, n - i < AMP_MOMENT_BLOCK ? n - i : AMP_MOMENT_BLOCK, 0));
+        const float inverse = ampi_moment_inverse(s);
+        scale[i / AMP_MOMENT_BLOCK] = s;
+        end = n - i < AMP_MOMENT_BLOCK ? n : i + AMP_MOMENT_BLOCK;
+        for (k = i; k < end; k += 4u * AMPI_WIDTH)
+            if (which)
+                AMPI_F(moment_codes)(code + k, x + k, inverse, r + k, 1);
+            else
+                AMPI_F(moment_codes)(code + k, x + k, inverse, r + k, 0);
+    }
+    AMPI_F(done)();
+}
+#endif
+
 /* ---- random words, stochastic and saturating rounding, finite checks.   tests: tests/test_arrays.c ---- */
 #if AMPI_PASS == AMPI_PASS_SCALAR
 AMPI_OUTER void AMPI_F(round)(void *d, amp_dtype t, const void *s, size_t n, const uint32_t *r, int saturate) {
@@ -14462,7 +14735,7 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 #  define AMPI_LOOPS(X) \
     X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
-    X(act_grad) X(drop) X(prepare) X(count_sizes) X(count_unchanged)
+    X(act_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) X(count_unchanged)
 /* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;

@@ -733,7 +733,8 @@ static void run_step(const bench_run *r) {
     if (amp_step(t->p, t->s, &d) != AMP_OK) wrong = 1;
 }
 /* A set of n parameters, with gradients out of src. */
-static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad, amp_master master) {
+static step_state make_state(
+    amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype grad, amp_master master, amp_dtype moment) {
     step_state s = {NULL, NULL, 0, AMP_ADAMW};
     amp_params_desc pd = AMP_ZERO;
     amp_param_desc d = AMP_ZERO;
@@ -742,6 +743,7 @@ static step_state make_state(amp_ctx *ctx, size_t n, amp_dtype model, amp_dtype 
     pd.model = model;
     pd.grad = grad;
     pd.master = master;
+    pd.moment = moment;
     if (amp_params_create(&s.p, ctx, &pd) != AMP_OK || amp_params_add(s.p, &d) != AMP_OK ||
         amp_params_commit(s.p) != AMP_OK || amp_scaler_create(&s.s, ctx, NULL) != AMP_OK) {
         puts("bench: no memory");
@@ -776,7 +778,7 @@ static const struct counted_layout {
 static void counted_step(const struct counted_layout *l, size_t n, int rounds, double slice) {
     static const char *const name[4] = {"not counted", "1 of 32 blocks", "1 of 8 blocks", "every weight"};
     static const uint32_t count[4] = {0, 32, 8, 1};
-    step_state state = make_state(on[0], n, l->dtype, l->dtype, l->master), as[4];
+    step_state state = make_state(on[0], n, l->dtype, l->dtype, l->master, AMP_F32), as[4];
     bench_run r[4];
     int k;
     state.optimizer = l->optimizer;
@@ -791,6 +793,27 @@ static void counted_step(const struct counted_layout *l, size_t n, int rounds, d
         line(l->name, r[k].name, n * 4, &r[k], r, 1, rounds, 0);
     end_state(&state);
 }
+/* Moments in FP32, BF16 and 8 bits, beside those in BF16. */
+static void moment_rows(size_t n, int rounds, double slice) {
+    static const char *const name[3] = {"bf16 moments", "fp32 moments", "8-bit moments"};
+    static const amp_dtype moment[3] = {AMP_BF16, AMP_F32, AMP_MOMENT_8BIT};
+    int split, k;
+    for (split = 0; split < 2; split++) {
+        const amp_master master = split ? AMP_MASTER_SPLIT : AMP_MASTER_F32;
+        step_state state[3];
+        bench_run r[3];
+        for (k = 0; k < 3; k++) {
+            state[k] = make_state(on[0], n, AMP_BF16, AMP_BF16, master, moment[k]);
+            r[k] = contestant(name[k], run_step, on[0], dst, src, n, n * 30, AMP_F32, AMP_F32);
+            r[k].extra = &state[k];
+        }
+        compete(r, 3, rounds, slice);
+        for (k = 1; k < 3; k++)
+            line(split ? "adamw bf16, split" : "adamw bf16, masters", r[k].name, n * 4, &r[k], r, 1, rounds, 0);
+        for (k = 0; k < 3; k++)
+            end_state(&state[k]);
+    }
+}
 static void steps(void) {
     static const size_t sizes[2] = {1u << 14, 1u << 24};
     size_t s, l;
@@ -804,7 +827,7 @@ static void steps(void) {
         make_source(AMP_F32, n);
         for (p = AMP_SIMD_SCALAR; p < PATHS; p++) {
             if (!on[p]) continue;
-            state[p] = make_state(on[p], n, AMP_F16, AMP_F16, AMP_MASTER_F32);
+            state[p] = make_state(on[p], n, AMP_F16, AMP_F16, AMP_MASTER_F32, AMP_F32);
             r[k] = contestant(path_name[p], run_step, on[p], dst, src, n, n * 30, AMP_F32, AMP_F32);
             r[k++].extra = &state[p];
         }
@@ -815,6 +838,7 @@ static void steps(void) {
             if (on[p]) end_state(&state[p]);
         for (l = 0; l < COUNTED; l++)
             counted_step(&counted_layouts[l], n, rounds, s ? 0 : 3e-4);
+        moment_rows(n, rounds, s ? 0 : 3e-4);
     }
 }
 
@@ -904,8 +928,8 @@ static void tail_rows(size_t n, amp_dtype grad) {
     int rounds = quick ? 5 : 11;
     bench_run r[3];
     tail t;
-    step_state fused = make_state(on[0], n, AMP_F16, grad, AMP_MASTER_F32);
-    step_state plain = make_state(on[0], n, AMP_F32, grad, AMP_MASTER_F32);
+    step_state fused = make_state(on[0], n, AMP_F16, grad, AMP_MASTER_F32, AMP_F32);
+    step_state plain = make_state(on[0], n, AMP_F32, grad, AMP_MASTER_F32, AMP_F32);
     t.gsize = amp_dtype_size(grad);
     t.w = (float *)pages(n * 4);
     t.m = (float *)pages(n * 4);

@@ -24,6 +24,16 @@ bench-peers: $(BENCH_OUT)/peers_cpu
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/peers.txt
 	@for p in avx512 avx2; do OPENBLAS="$(OPENBLAS)" $(BENCH_OUT)/peers_cpu $$p $(PEER_ROWS) || exit 1; done | tee -a $(BENCH_OUT)/peers.txt
 
+# make bench-moments [BENCH_STEPS=1000]: which code of 8 bits keeps Adam's moments best, on the gradients of two examples
+BENCH_STEPS ?= 1000
+$(BENCH_OUT)/moments_%: bench/moments.c examples/%.c $(wildcard examples/*.h) amp.h
+	@mkdir -p $(BENCH_OUT)
+	$(CC) -std=c99 -Wall -Wextra $(BENCH_CFLAGS) -I. '-DMOMENTS_OF="../examples/$*.c"' $< -o $@ -lm -pthread
+.PHONY: bench-moments
+bench-moments: $(BENCH_OUT)/moments_gpt $(BENCH_OUT)/moments_convnet $(BUILD)/shakespeare.txt
+	$(BENCH_OUT)/moments_convnet --mode fp32 --seeds 1
+	$(BENCH_OUT)/moments_gpt --mode fp32 --steps $(BENCH_STEPS) --sample 0 --data $(BUILD)/shakespeare.txt --out $(BENCH_OUT)
+
 .PHONY: bench bench-gemm bench-step bench-scope bench-exhaustive bench-train bench-gpu
 bench: $(BENCH_OUT)/bench
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/bench.txt

@@ -42,10 +42,11 @@ static const struct mode {
     const char *name;
     amp_dtype t; /* weights that products read, activations, gradients */
     amp_scaler_mode scaling;
+    amp_dtype moment; /* of the optimizer's moments: --moments */
 } modes[MODES] = {
-    {"fp32", AMP_F32, AMP_SCALER_OFF},
-    {"fp16", AMP_F16, AMP_SCALER_DYNAMIC},
-    {"bf16", AMP_BF16, AMP_SCALER_OFF},
+    {"fp32", AMP_F32, AMP_SCALER_OFF, AMP_F32},
+    {"fp16", AMP_F16, AMP_SCALER_DYNAMIC, AMP_F32},
+    {"bf16", AMP_BF16, AMP_SCALER_OFF, AMP_F32},
 };
 static const struct stage_shape { size_t channels, pool; } shapes[STAGES] = {{16, 0}, {32, 1}, {64, 1}};
 
@@ -57,6 +58,7 @@ typedef struct options {
     int run[MODES], check, ordered;
     size_t seed, seeds, epochs, batch, threads;
     double lr;
+    amp_dtype moment;
     const char *device, *data;
 } options;
 
@@ -98,13 +100,15 @@ static uint64_t ledger_bytes(const amp_ctx *ctx, const char *label) {
 static result train(
     amp_ctx *ctx, const options *o, const struct mode *m, const images *data, const images *test, uint64_t seed) {
     static network net;
+    struct mode kept = *m;
     size_t per_epoch = data->count / o->batch, epoch, i;
     uint32_t *order = (uint32_t *)allocate(data->count, sizeof *order);
     amp_step_desc d = AMP_ZERO;
     amp_step_record record = AMP_ZERO;
     result r = AMP_ZERO;
     double start = seconds();
-    network_create(&net, ctx, m, data, o->batch, seed);
+    kept.moment = o->moment;
+    network_create(&net, ctx, &kept, data, o->batch, seed);
     upload(&net, data, test);
     for (i = 0; i < data->count; i++)
         order[i] = (uint32_t)i;
@@ -176,6 +180,7 @@ static const char help[] =
     "  --mode LIST          all (default), or some of fp32,fp16,bf16. fp16: with dynamic loss scaling\n"
     "  --seeds N, --seed N  how many runs of each mode (3), and the first one's seed (1)\n"
     "  --epochs N --batch N --lr X     12, 16 and 0.004\n"
+    "  --moments fp32|bf16|8bit        how the optimizer's moments are kept (fp32)\n"
     "  --data DIR           IDX files (MNIST or similar) instead of the built-in digits, as for digits; images of 10\n"
     "                       classes, height and width multiples of 4\n"
     "  --device cpu|cuda    where (cuda if built with it and found)\n"
@@ -218,6 +223,8 @@ static void parse_option(options *o, const char *a, const char *v) {
         o->threads = (size_t)option_number(a, v, 1, 256, 1);
     else if (!strcmp(a, "--data"))
         o->data = option_text(a, v);
+    else if (!strcmp(a, "--moments"))
+        o->moment = moment_format(option_text(a, v));
     else if (!strcmp(a, "--device"))
         o->device = option_device(a, v);
     else

@@ -156,6 +156,7 @@ static void network_create(
     net->height = data->rows;
     net->width = data->cols;
     pd.model = m->t;
+    pd.moment = m->moment;
     must(ctx, amp_params_create(&net->params, ctx, &pd));
     size_stages(net, seed);
     must(ctx, amp_params_commit(net->params));

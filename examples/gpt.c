@@ -53,8 +53,8 @@ enum { MAX_SEEDS = 16 };
    is rounded up, as products like it. */
 enum { SHAKESPEARE, GPT2_124M, SHAPES };
 static const gpt_shape shapes[SHAPES] = {
-    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02, 0, 0, 0},
-    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02, 0, 0, 0},
+    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02, 0, 0, 0, AMP_F32},
+    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02, 0, 0, 0, AMP_F32},
 };
 
 enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, FP8, MODES };
@@ -167,6 +167,7 @@ static amp_plan plan_memory(amp_ctx *ctx, const gpt_shape *s, const gpt_mode *m,
     amp_plan plan;
     layout.model = m->t;
     layout.master = m->master;
+    layout.moment = s->moment;
     twin.low = m->t == AMP_BF16 ? AMP_BF16 : AMP_F16;
     must(ctx, amp_policy_init(ctx, &policy, m->t == AMP_F32 ? AMP_O0 : AMP_O3, &twin)); /* all in one dtype */
     l[n].weight = s->vocab * c;
@@ -536,6 +537,7 @@ static const char help[] =
     "  --biases 0|1         of layers and norms (1)\n"
     "  --norm fp16, --softmax fp16     each number inside layer norm, or attention's softmax, rounded to FP16 in the\n"
     "                       forward pass, to see what class F32 of these operations is for (fp32)\n"
+    "  --moments fp32|bf16|8bit        how the optimizer's moments are kept (fp32)\n"
     "  --embed N            standard deviation of the first token embeddings, instead of 0.02. nn.Embedding's 1\n"
     "                       times the root of the width, as in the paper of 2017: --width 320 --embed 18\n"
     "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
@@ -632,6 +634,8 @@ static options parse(int argc, char **argv) {
                 o.s.norm_f16 = is_f16(a, v);
             else if (!strcmp(a, "--softmax"))
                 o.s.softmax_f16 = is_f16(a, v);
+            else if (!strcmp(a, "--moments"))
+                o.s.moment = moment_format(option_text(a, v));
             else if (!strcmp(a, "--device"))
                 o.device = option_device(a, v);
             else if (strcmp(a, "--shape") && !parse_number(&o, a, v))

@@ -171,6 +171,7 @@ PROGRAM_FN void gpt_create(
     amp_scaler *scaler = NULL;
     layout.model = m->t;
     layout.master = m->master;
+    layout.moment = s->moment;
     gpt_begin(g, ctx, s, &layout, tied, seed);
     scaling.mode = m->scaling;
     scaling.scale = m->scale;

@@ -14,6 +14,7 @@ typedef struct gpt_shape {
     size_t steps, warmup;
     double lr, min_lr, beta2, decay, spread; /* spread: standard deviation of the first weights */
     size_t norm_f16, softmax_f16, embed;     /* experiments: --norm, --softmax and --embed in the help */
+    amp_dtype moment;                        /* of the optimizer's moments: --moments */
 } gpt_shape;
 
 typedef struct gpt_mode {

@@ -123,6 +123,13 @@ PROGRAM_FN amp_ctx *open_context(const char *device, const amp_cpu_desc *cpu) {
     return ctx;
 }
 
+/* --moments: how the optimizer's moments are kept */
+PROGRAM_FN amp_dtype moment_format(const char *text) {
+    static const char *const names[] = {"fp32", "bf16", "8bit"};
+    static const amp_dtype formats[] = {AMP_F32, AMP_BF16, AMP_MOMENT_8BIT};
+    return formats[option_choice("--moments", text, names, 3)];
+}
+
 PROGRAM_FN void *allocate(size_t count, size_t size) { /* host memory, zeroed */
     void *p = calloc(count ? count : 1, size);
     if (!p) fail("no memory for %lu x %lu bytes", (unsigned long)count, (unsigned long)size);

@@ -59,8 +59,10 @@ static int report() {
 
 static long warnings;
 static const char *fail_after_log; /* the next call of this function fails when a line was logged: a second failure */
+static long warm_tunings;          /* tuned without the memory that makes the cache cold */
 static void keep_log(amp_log_level level, amp_status, const char *text, void *) {
     warnings += level == AMP_LOG_WARNING;
+    warm_tunings += strstr(text, ", operands in the cache") != NULL;
     if (level == AMP_LOG_WARNING) snprintf(last_warning, sizeof last_warning, "%s", text);
     if (fail_after_log) hcu_fail_call(fail_after_log, 1, 0, 0);
     fail_after_log = NULL;
@@ -84,12 +86,14 @@ static void no_leak(const char *where) { CHECK(hcu_leaks(1) == 0, "leak: %s", wh
 
 /* ---- an allocator of device memory that is lent, and may refuse ---- */
 
+static size_t device_most;        /* of one allocation, since it was 0 */
 static int device_areas, fail_in; /* fail_in n: the n-th allocation from now on fails */
 
 static void *device_alloc(size_t n, void *) {
     void *p;
     if (fail_in && --fail_in == 0) return NULL;
     if (cudaMalloc(&p, n) != cudaSuccess) return NULL;
+    if (n > device_most) device_most = n;
     device_areas++;
     return p;
 }
@@ -1457,6 +1461,72 @@ static void test_tuning() {
     no_leak("tuning");
 }
 
+/* GELU's derivative and the sums of its columns: in the product, the sums after it, or both after it. */
+static amp_gemm_desc gradient(world *w, amp_dtype sums) { /* sums AMP_AUTO: none */
+    amp_gemm_desc g = planned(w, 32, 0);
+    g.act = AMP_GELU;
+    g.backward = 1;
+    g.bias.data = NULL;
+    g.aux = at(w, 5, AMP_F16);
+    if (sums != AMP_AUTO) g.dbias = at(w, 7, sums);
+    return g;
+}
+static unsigned tuned_gradient(world *w, amp_dtype sums) {
+    amp_gemm_desc g = gradient(w, sums);
+    unsigned tried = 0;
+    OK(amp_gemm_tune(ctx, &g));
+    CHECK(sscanf(last_log, "amp_gemm_tune: %*f ms, the first of %u", &tried) == 1, "%s", last_log);
+    return tried;
+}
+static void test_tuning_gradients() {
+    world w;
+    char how[500];
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    unsigned inside = tuned_gradient(&w, AMP_F16), beside = tuned_gradient(&w, AMP_F32);
+    CHECK(inside && 2 * inside == 3 * beside, "%u candidates, %u where cuBLASLt cannot make the sums", inside, beside);
+    amp_gemm_desc g = gradient(&w, AMP_F16);
+    g.m = 16; /* a new one */
+    OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+    CHECK(strstr(how, " with GELU's derivative and bias gradient"), "%s", how);
+    g.m = 8;
+    hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+    OK(amp_gemm_explain(ctx, how, sizeof how, &g)); /* the next best */
+    CHECK(strstr(how, " with GELU's derivative, then the bias gradient kernel"), "%s", how);
+    end(&w);
+    hcu_reset();
+    no_leak("tuning gradients");
+}
+/* Beside an E4M3 d cuBLASLt keeps what GELU got in 16 bits: BF16, or F16 with a bias of F16. */
+static void test_f8_aux() {
+    static const amp_dtype kept[] = {AMP_BF16, AMP_F16};
+    world w;
+    char how[500];
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    for (int i = 0; i < 2; i++) {
+        amp_gemm_desc g = planned(&w, 32, 0);
+        g.n = 32;
+        g.ldd = 48;
+        g.trans_b = 1;
+        g.a.dtype = g.b.dtype = g.d.dtype = AMP_F8E4M3;
+        g.act = AMP_GELU;
+        g.aux = at(&w, 5, kept[i]);
+        if (i == 0) g.bias.data = NULL;
+        if (i == 1) g.bias.dtype = AMP_F16;
+        OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+        CHECK(strstr(how, "cuBLASLt") && strstr(how, " with GELU") && !strstr(how, "epilogue kernel"), "%s", how);
+        OK(amp_gemm(ctx, &g));
+        g.d.dtype = AMP_F8E5M2; /* no kernel has it */
+        g.b.dtype = AMP_F8E5M2;
+        WANT(amp_gemm(ctx, &g), AMP_ERR_UNSUPPORTED);
+    }
+    end(&w);
+    no_leak("an FP8 product's aux");
+}
+
 /* Tuning has outputs of its own: those of the product stay as they are. */
 static amp_gemm_desc tunable(world *w, int i) {
     amp_gemm_desc g = planned(w, 32, 0);
@@ -1500,13 +1570,19 @@ static void test_tuning_outputs() {
         static const size_t bytes[5][2] = {{1248, 1248}, {752, 4}, {768, 96}, {768, 96}, {2648, 0}}; /* d, the other */
         amp_gemm_desc g = tunable(&w, i);
         int areas = device_areas;
+        unsigned tried = 0;
+        device_most = 0;
         for (int b : written)
             OK(amp_copy(ctx, w.buf[b], pattern, sizeof pattern));
         hcu_reset_counts();
         OK(amp_gemm_tune(ctx, &g));
-        CHECK(hcu_executed(HCU_FILL) == (i == 2), "%ld fills: zeros for a D that is read", hcu_executed(HCU_FILL));
-        CHECK(strstr(last_log, "first of ") && device_areas == areas, "%d areas more: %s", device_areas - areas,
+        CHECK(sscanf(last_log, "amp_gemm_tune: %*f ms, the first of %u candidates", &tried) == 1 && tried, "%s",
             last_log);
+        /* zeros for a D that is read; and each timed run begins with a cold cache */
+        CHECK(hcu_executed(HCU_FILL) == (i == 2) + 5 * (long)tried, "%ld fills, %u candidates", hcu_executed(HCU_FILL),
+            tried);
+        CHECK(device_areas == areas, "%d areas more", device_areas - areas);
+        CHECK(device_most >= 2 * 524288, "the most that was taken is %zu", device_most);
         for (int b : written) {
             OK(amp_copy(ctx, got, w.buf[b], sizeof got));
             CHECK(!memcmp(got, pattern, sizeof got), "tuning product %d changed buffer %d", i, b);
@@ -1519,6 +1595,9 @@ static void test_tuning_outputs() {
             CHECK(strstr(amp_last_error(ctx), said), "%d, %d: %s", i, k, amp_last_error(ctx));
             CHECK(device_areas == areas && fail_in == 0, "%d areas more", device_areas - areas);
         }
+        fail_in = 3; /* no memory for it: then without */
+        OK(amp_gemm_tune(ctx, &g));
+        CHECK(strstr(last_log, ", operands in the cache") && device_areas == areas && fail_in == 0, "%s", last_log);
         OK(amp_gemm_tune(ctx, &g));
     }
     end(&w);
@@ -2081,7 +2160,7 @@ static void test_pinned() {
     no_leak("page-locked memory");
 }
 
-/* ---- a record that the device is still writing is not read ---- */
+/* ---- a record that the device is still writing is not read: the one that was read before is ---- */
 
 static void test_torn_record() {
     amp_params *p = NULL;
@@ -2095,13 +2174,21 @@ static void test_torn_record() {
     OK(amp_sync(ctx));
     CHECK(mirror && mirror->word[0] >> 32 == 1 && mirror->word[9] >> 32 == 1, "the record has another place");
     mirror->word[9] += (uint64_t)1 << 32;
-    WANT(amp_step_poll(p, &r), AMP_ERR_CUDA);
-    CHECK(strstr(amp_last_error(ctx), "does not finish writing"), "%s", amp_last_error(ctx));
+    OK(amp_step_poll(p, &r));
+    CHECK(r.outcome == AMP_NO_STEP && r.steps == 0, "outcome %d, steps %d", (int)r.outcome, (int)r.steps);
     mirror->word[9] -= (uint64_t)1 << 32;
     OK(amp_step_poll(p, &r));
-    CHECK(r.outcome == AMP_STEPPED, "outcome %d", (int)r.outcome);
+    CHECK(r.outcome == AMP_STEPPED && r.steps == 1, "outcome %d, steps %d", (int)r.outcome, (int)r.steps);
+    OK(amp_step(p, NULL, &d));
+    OK(amp_sync(ctx));
+    mirror->word[9] -= (uint64_t)1 << 32;
+    OK(amp_step_poll(p, &r));
+    CHECK(r.outcome == AMP_STEPPED && r.steps == 1, "outcome %d, steps %d", (int)r.outcome, (int)r.steps);
+    mirror->word[9] += (uint64_t)1 << 32;
+    OK(amp_step_poll(p, &r));
+    CHECK(r.outcome == AMP_STEPPED && r.steps == 2, "outcome %d, steps %d", (int)r.outcome, (int)r.steps);
     OK(amp_params_set_steps(p, 5)); /* the host writes the record: beside the ticks, which stay */
-    CHECK(mirror->word[0] >> 32 == 1 && mirror->word[9] >> 32 == 1, "other ticks");
+    CHECK(mirror->word[0] >> 32 == 2 && mirror->word[9] >> 32 == 2, "other ticks");
     OK(amp_step(p, NULL, &d));
     hcu_reset_counts();
     amp_params_destroy(p); /* CUDA's manual does not say that freeing page-locked memory waits for who writes to it */
@@ -3439,12 +3526,13 @@ static int one_failure(world *w, const verb *v, long k, int error, int sticky) {
     amp_cuda_error e;
     int now = 9;
     hcu_reset_counts();
+    warm_tunings = 0;
     hcu_fail_call(NULL, k, error, sticky);
     amp_status s = v->call(w);
     const char *call = hcu_last_injected();
     hcu_fail_call(NULL, 0, 0, 0);
     if (!hcu_injected()) return 0;
-    CHECK(s != AMP_OK || harmless(call), "%s, call %ld: %s fails unseen", v->name, k, call);
+    CHECK(s != AMP_OK || harmless(call) || warm_tunings, "%s, call %ld: %s fails unseen", v->name, k, call);
     CHECK(
         s == AMP_OK || t_names_verb(amp_last_error(w->x)), "%s failed in %s: %s", call, t_called, amp_last_error(w->x));
     OK(amp_cuda_last_error(w->x, &e));
@@ -3580,6 +3668,8 @@ int main(int argc, char **argv) {
     test_capture_of_default_stream();
     test_own_workspace();
     test_tuning();
+    test_tuning_gradients();
+    test_f8_aux();
     test_tuning_outputs();
     test_f8_reasons();
     test_plain_reasons();

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the Makefile promises besides tests: install, its pkg-config file, help, clean; docs/operations.md and products.md are what
-# $BUILD/operations and $BUILD/products make of this amp.h and of the table of products; and the benches (tests/bench.sh, which gets the
+# What the Makefile promises besides tests: install, its pkg-config file, help, clean; docs/operations.md, products.md and memory.md are what
+# $BUILD/operations, products and memory make of this amp.h and of the table of products; and the benches (tests/bench.sh, which gets the
 # arguments). Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -71,7 +71,7 @@ mk help
 for target in all run test check-full check-gpu exhaustive matrix docs install clean help; do
     if grep -q "^  make $target " "$work/log"; then ok; else bad "make help does not list $target"; fi
 done
-for page in operations products; do
+for page in operations products memory; do
     if ${RUN_ENV:-} "${BUILD:-build}/$page" | diff - docs/$page.md; then ok; else bad "docs/$page.md is not what \`make docs\` makes"; fi
 done
 if ${RUN_ENV:-} "${BUILD:-build}/roofline" H100 --out "$work/roofline.svg" >"$work/log" && cmp "$work/roofline.svg" docs/img/roofline.svg; then ok

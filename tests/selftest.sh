@@ -264,12 +264,12 @@ installs() {
     mkdir -p "$work/inst/tests"
     cp -R Makefile amp.h amp_cuda.cuh amp.pc.in CHANGELOG.md docs "$work/inst/"
     cp tests/install.sh "$work/inst/tests/"
-    for page in operations products; do echo 'echo another page' | program "$work/inst/build/$page"; done
+    for page in operations products memory; do echo 'echo another page' | program "$work/inst/build/$page"; done
     echo 'echo 9.9.9' | compiler "$work/bin/cc-of-the-test"
     name=install.sh
     run install true
     says 'FAIL install: no include/amp.h' 'FAIL install: no share' 'FAIL amp.pc says another version' 'FAIL CHANGELOG.md has no entry' 'FAIL the first line of amp.h' \
-        'FAIL make help does not list test' 'FAIL docs/operations.md' 'FAIL docs/products.md' 'FAIL clean left'
+        'FAIL make help does not list test' 'FAIL docs/operations.md' 'FAIL docs/products.md' 'FAIL docs/memory.md' 'FAIL clean left'
     run install false
     says 'FAIL make install' 'FAIL make help' 'FAIL make clean'
     echo 'exit 1' | compiler "$work/bin/cc-of-the-test"

@@ -86,8 +86,18 @@ static inline void set_blob_of(t_run *t, t_blob *b, amp_params *p, const size_t 
         a[3] = amp_param_get(p, i).moment[0];
         a[4] = amp_param_get(p, i).moment[1];
         for (k = 0; k < 5; k++)
-            if (a[k].data) set_blob_array(t, b, a[k], counts[i], any_nan);
+            if (a[k].data && amp_dtype_size(a[k].dtype)) set_blob_array(t, b, a[k], counts[i], any_nan);
     }
+}
+/* Codes and scales of parameter i, where its moments have 8 bits. */
+static inline void set_blob_codes(t_run *t, t_blob *b, amp_params *p, size_t i) {
+    const amp_param q = amp_param_get(p, i);
+    size_t k;
+    for (k = 0; k < 2; k++)
+        if (q.moment_scale[k].data) {
+            t_blob_dev(t, b, q.moment[k].data, q.count);
+            t_blob_dev(t, b, q.moment_scale[k].data, q.moment_scale[k].count * sizeof(float));
+        }
 }
 /* Everything that a skipped step must not change: masters, model copies, moments, gradients. */
 static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n) {

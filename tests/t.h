@@ -62,7 +62,7 @@ typedef struct t_test {
 #define T_SUITES(X) \
     X(formats) X(arrays) X(context) X(scaler) X(params) X(step) X(phases) X(policy) X(products) X(product_table) \
     X(ordered) X(fp8) X(paths) X(memory) X(state) X(layouts) X(modes) X(threads) X(refusals) X(promises) X(resume) \
-    X(report) X(edges) X(layers)
+    X(report) X(edges) X(layers) X(moments)
 /* clang-format on */
 #define T_DECLARE(name) extern const t_test t_suite_##name[];
 T_SUITES(T_DECLARE)

@@ -76,7 +76,9 @@ static void blob_of(t_run *t, t_blob *b, amp_params *p) {
         a[5] = amp_param_get(p, i).moment[1];
         a[6] = amp_param_get(p, i).accum;
         for (k = 0; k < 7; k++)
-            if (a[k].data) t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
+            if (a[k].data && amp_dtype_size(a[k].dtype))
+                t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
+        set_blob_codes(t, b, p, i);
     }
 }
 
@@ -311,7 +313,7 @@ static ladder ladder_rung(int layout_i, int o) { /* moments and rounding in turn
     memset(&l, 0, sizeof l);
     l.layout = layout_i;
     l.optimizer = (amp_optimizer)o;
-    l.moment = (layout_i + o) & 1 ? AMP_BF16 : AMP_F32;
+    l.moment = (layout_i + o) % 3 == 2 ? AMP_MOMENT_8BIT : (layout_i + o) % 3 ? AMP_BF16 : AMP_F32;
     l.stochastic = layout(layout_i).master != AMP_MASTER_SPLIT && layout(layout_i).master != AMP_MASTER_KAHAN && o & 1;
     return l;
 }
@@ -1131,7 +1133,8 @@ static void weights_blob(t_run *t, t_blob *b, amp_params *p) {
         a[1] = amp_param_model(p, i);
         a[2] = amp_param_get(p, i).low;
         for (k = 0; k < 3; k++)
-            if (a[k].data) t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
+            if (a[k].data && amp_dtype_size(a[k].dtype))
+                t_blob_dev(t, b, a[k].data, a[k].count * amp_dtype_size(a[k].dtype));
     }
 }
 static void check_same_weights(t_run *t, amp_params *p, amp_params *q) {

@@ -16,7 +16,7 @@ static void plan_ledger(t_run *t) {
     uint32_t preset;
     int variant;
     for (preset = 0; preset < AMP_PRESET_COUNT; preset++)
-        for (variant = 0; variant < 5; variant++) {
+        for (variant = 0; variant < 6; variant++) {
             amp_policy p;
             amp_policy_desc o = AMP_ZERO;
             amp_params_desc d;
@@ -44,6 +44,7 @@ static void plan_ledger(t_run *t) {
                 d.moment = AMP_BF16;
                 d.accumulate = 1;
             }
+            if (variant == 5) d.moment = AMP_MOMENT_8BIT;
             d.label = "plan";
             CHECK_EQ(amp_plan_memory(&plan, &p, variant < 2 ? NULL : &d, layers, N, AMP_F32), AMP_OK);
             CHECK_OK(amp_params_create(&set, t->ctx, &d));

@@ -229,8 +229,10 @@ static void grid_operands(t_run *t, grid_case *c) {
         if (t_below(t, 3) == 0) c->aux.type = AMP_F32;
         fill_matrix(t, &c->aux, c->batch, 0);
         g->aux = amp_arr(t_put(t, c->aux.host, bytes_of(&c->aux, c->batch)), c->aux.type);
-    } else if (!g->backward && t_below(t, 3) == 0)
+    } else if (!g->backward && t_below(t, 3) == 0) {
+        if (is_f8(c->d.type) && t_below(t, 3)) c->aux.type = t_below(t, 2) ? AMP_BF16 : AMP_F16;
         g->aux = amp_arr(t_alloc(t, bytes_of(&c->aux, c->batch)), c->aux.type);
+    }
     if (c->batch == 1 && c->d.ld == g->n && t_below(t, 3) == 0)
         g->dbias = amp_arr(t_alloc(t, 4 * g->n), t_below(t, 2) ? AMP_F32 : c->d.type);
 }
@@ -1783,8 +1785,8 @@ static float logit_of_kind(t_run *t, size_t kind, size_t i) {
     return i % 2 ? ref_f32(0xff800000u) : t_pattern(t);
 }
 
-/* Any number of classes, every dtype, in place and not, gradients of a different dtype, rows apart, Inf and NaN among the
-   logits. */
+/* Any number of classes, every dtype, in place and not, gradients of a different dtype, rows apart, Inf and NaN among
+   the logits. */
 static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
     size_t c, i, r, rows = 5;
     (void)arg;
@@ -1820,7 +1822,7 @@ static void xent_bits_scenario(t_run *t, t_blob *b, const void *arg) {
 }
 static void xent_bits(t_run *t) { t_same_everywhere(t, xent_bits_scenario, NULL); }
 
-/* More rows than one chunk of the rule of sums has, some of them left out; more than a thread or a team takes at once. */
+/* More rows than one chunk of the rule of sums has, some left out; more than a thread or a team takes at once. */
 static void xent_rows_scenario(t_run *t, t_blob *b, const void *arg) {
     const size_t each[3][2] = {{AMP_CHUNK + 3, 3}, {3000, 17}, {700, 5}};
     size_t k, i;
@@ -2603,11 +2605,10 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"xent.same_everywhere", xent_same_everywhere, T_ALL}, {"linear.act_bits", act_bits, T_ALL},
     {"linear.act_rows", act_rows, T_ALL}, {"linear.act_many", act_many, T_ALL},
     {"linear.col_sum_bits", col_sum_bits, T_ALL}, {"xent.bits", xent_bits, T_ALL}, {"xent.wide_rows", xent_wide, T_ALL},
-    {"xent.many_rows", xent_many_rows, T_ALL},
-    {"xent.padding", xent_padding, T_ALL}, {"xent.label_types", xent_label_types, T_ALL},
-    {"xent.weights", xent_weights, T_ALL}, {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL},
-    {"xent.softmax", xent_softmax, T_ALL}, {"xent.errors", xent_errors, T_ALL},
-    {"vocabulary.pieces", vocabulary_pieces, T_ALL}, {"vocabulary.parts", vocabulary_parts, T_ALL},
-    {"vocabulary.scopes", vocabulary_scopes, T_ALL}, {"vocabulary.fp8", vocabulary_fp8, T_ALL},
-    {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL}, {"vocabulary.errors", vocabulary_errors, T_ALL},
-    {NULL, NULL, 0}};
+    {"xent.many_rows", xent_many_rows, T_ALL}, {"xent.padding", xent_padding, T_ALL},
+    {"xent.label_types", xent_label_types, T_ALL}, {"xent.weights", xent_weights, T_ALL},
+    {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL}, {"xent.softmax", xent_softmax, T_ALL},
+    {"xent.errors", xent_errors, T_ALL}, {"vocabulary.pieces", vocabulary_pieces, T_ALL},
+    {"vocabulary.parts", vocabulary_parts, T_ALL}, {"vocabulary.scopes", vocabulary_scopes, T_ALL},
+    {"vocabulary.fp8", vocabulary_fp8, T_ALL}, {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL},
+    {"vocabulary.errors", vocabulary_errors, T_ALL}, {NULL, NULL, 0}};

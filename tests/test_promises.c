@@ -556,7 +556,7 @@ static void subnormal_quotients(t_run *t) {
 
 /* The first bad element of many arrays, whatever the order in which threads and launches come to them. */
 static void first_of_many(t_run *t) {
-    enum { ARRAYS = 70, COUNT = 40000 };
+    enum { ARRAYS = 230, COUNT = 40000 };
     amp_array a[ARRAYS];
     uint16_t *good = (uint16_t *)t_host(t, COUNT * 2), bad = 0x7c00;
     unsigned char *memory = (unsigned char *)t_put(t, good, COUNT * 2), *other;
@@ -564,7 +564,7 @@ static void first_of_many(t_run *t) {
     int rounds = t_slow(t) ? 1 : 20, r;
     other = (unsigned char *)t_put(t, good, COUNT * 2);
     t_set(t, other + 2 * (COUNT - 3), &bad, 2); /* late in its array, so that a later array may be done before it */
-    for (first = 31; first < ARRAYS; first += 13) {
+    for (first = 31; first < ARRAYS; first += 61) {
         for (i = 0; i < ARRAYS; i++) {
             a[i] = amp_arrn(i < first ? memory : other, AMP_F16, i < first && i % 2 ? 100 : COUNT);
             if (t_slow(t) && i != first) a[i].count = 50;

@@ -45,7 +45,7 @@ mutants: ## faults planted one at a time: does a test notice? ARGS='--seed 7 --c
 floor: ## tests/expected/floor.txt, from the last `make test`
 	@tests/run.sh floor
 part-compile: $(BUILD)/tests/impl.o
-	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/compile.sh
+	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o 'IMPL_FLAGS=$(CFLAGS)' tests/compile.sh
 for-examples: $(BUILD)/digits $(BUILD)/gpt $(BUILD)/tests/impl.o
 part-examples: for-examples
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/examples.sh
@@ -56,7 +56,7 @@ check-labs: $(BUILD)/tests/impl.o ## the labs' checkers: each solution passes, e
 part-labs: $(BUILD)/tests/impl.o
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tools/labs.sh check --quick
 .PHONY: for-examples for-install for-cuda-verbs for-fuzz lab check-labs
-for-install: $(BUILD)/operations $(BUILD)/products $(BUILD)/roofline $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
+for-install: $(BUILD)/operations $(BUILD)/products $(BUILD)/memory $(BUILD)/roofline $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
 part-install: for-install
 	$(RUN_PART) tests/install.sh
 part-builds:

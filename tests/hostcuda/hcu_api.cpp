@@ -135,6 +135,7 @@ cudaError_t cudaRuntimeGetVersion(int *v) {
     *v = CUDART_VERSION;
     return cudaSuccess;
 }
+static const int kL2 = 512 << 10; /* small: who times products writes as much as it holds before each */
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int d) {
     ENTER("cudaDeviceGetAttribute", kNoGroup, cudaErrorInvalidValue);
     DEVICE_OR_FAIL(d);
@@ -155,7 +156,7 @@ cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int d) {
     case cudaDevAttrMaxGridDimX: *v = 2147483647; break;
     case cudaDevAttrMaxGridDimY:
     case cudaDevAttrMaxGridDimZ: *v = 65535; break;
-    case cudaDevAttrL2CacheSize: *v = 50 << 20; break;
+    case cudaDevAttrL2CacheSize: *v = kL2; break;
     case cudaDevAttrWarpSize: *v = 32; break;
     case cudaDevAttrUnifiedAddressing:
     case cudaDevAttrCooperativeLaunch:
@@ -185,7 +186,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
     p->sharedMemPerBlockOptin = 227 << 10;
     p->sharedMemPerMultiprocessor = 228 << 10;
     p->regsPerBlock = p->regsPerMultiprocessor = 65536;
-    p->l2CacheSize = 50 << 20;
+    p->l2CacheSize = kL2;
     p->unifiedAddressing = p->cooperativeLaunch = p->memoryPoolsSupported = p->concurrentKernels = 1;
     return cudaSuccess;
 }

@@ -138,6 +138,9 @@ const unsigned kEpilogues[] = {
 bool fp8_has_epilogue(const Desc &d, const Layout &a, const Layout &b, const Layout &o, int arch) {
     if (!by_names() || d.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
     bool gelu = d.epilogue == EPI_GELU, e4m3 = a.type == CUDA_R_8F_E4M3 && b.type == CUDA_R_8F_E4M3;
+    if (d.epilogue == (EPI_GELU | EPI_AUX)) return e4m3 && o.type == CUDA_R_8F_E4M3 && d.aux_type == CUDA_R_16BF;
+    if (d.epilogue == (EPI_GELU | EPI_AUX | EPI_BIAS))
+        return e4m3 && o.type == CUDA_R_8F_E4M3 && d.aux_type == CUDA_R_16F;
     if (o.type == CUDA_R_8F_E4M3) return e4m3;
     if (arch >= 90 && arch < 120) return d.epilogue == EPI_BIAS || (gelu && e4m3 && o.type != CUDA_R_32F);
     return d.epilogue == EPI_BIAS && o.type == CUDA_R_16F;
@@ -171,9 +174,12 @@ cublasStatus_t check_epilogue(const Desc &d, const Layout &a, const Layout &c, c
     if (!(d.epilogue & EPI_AUX)) return CUBLAS_STATUS_SUCCESS;
     if (d.aux_ld < int64_t(o.rows)) return CUBLAS_STATUS_INVALID_VALUE;
     int64_t unit = bit_mask_aux(d) ? 128 : 8;
-    if (d.aux_ld % unit || d.aux_stride % unit || is_fp8(o.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    return d.aux_type == -1 || d.aux_type == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS
-                                                                       : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (d.aux_ld % unit || d.aux_stride % unit) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (is_fp8(o.type)) /* as the names have it: of the dtype that C and the bias have */
+        return d.aux_type == c.type && bytes_of(c.type) == 2 && !bit_mask_aux(d) && o.type == CUDA_R_8F_E4M3
+            ? CUBLAS_STATUS_SUCCESS
+            : CUBLAS_STATUS_NOT_SUPPORTED;
+    return aux_type(d, o) == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
     for (const Layout *l : {&a, &b, &c, &o}) {

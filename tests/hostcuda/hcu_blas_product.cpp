@@ -176,11 +176,11 @@ void run_product(const Product &p) {
                 if (epi & EPI_DRELU)
                     v = (*bits & bit) ? v : 0.0f;
                 else if (epi & EPI_DGELU)
-                    v *= gelu_slope(load(p.o.type, d.aux, x));
+                    v *= gelu_slope(load(aux_type(d, p.o), d.aux, x));
                 else if ((epi & EPI_AUX) && (epi & EPI_RELU))
                     *bits = (unsigned char)(v > 0 ? *bits | bit : *bits & ~bit);
                 else if (epi & EPI_AUX)
-                    store(p.o.type, d.aux, x, v);
+                    store(aux_type(d, p.o), d.aux, x, v);
                 if (epi & EPI_RELU) v = v > 0 || v != v ? v : 0.0f;
                 if ((epi & EPI_GELU) && by_names() && bytes_of(p.o.type) == 2) v = rounded(p.o.type, v);
                 if (epi & EPI_GELU) v = gelu(v);

@@ -81,9 +81,10 @@ inline size_t bias_extent(const Desc &d, const Layout &o, int type) {
     return (size_t(o.batch - 1) * size_t(d.bias_stride) + bias_count(d, o)) * bytes_of(type);
 }
 inline bool bit_mask_aux(const Desc &d) { return (d.epilogue & (EPI_RELU | EPI_DRELU)) != 0; }
+inline int aux_type(const Desc &d, const Layout &o) { return d.aux_type == -1 ? o.type : d.aux_type; }
 inline size_t aux_extent(const Desc &d, const Layout &o) {
     size_t elements = size_t(o.batch - 1) * size_t(d.aux_stride) + size_t(d.aux_ld) * (o.cols - 1) + o.rows;
-    return bit_mask_aux(d) ? (elements + 7) / 8 : elements * bytes_of(o.type);
+    return bit_mask_aux(d) ? (elements + 7) / 8 : elements * bytes_of(aux_type(d, o));
 }
 
 } // namespace blas

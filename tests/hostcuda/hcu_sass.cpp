@@ -202,10 +202,10 @@ struct Block : Memory {
         uint32_t target[kLanes];
         if (i.code == C_BRA || i.code == C_CALL) {
             const Operand &to = i.o.back();
-            if (i.has(MOD_DIV)) {
-                uint32_t m[kLanes] = {kAll}; /* unless it is said */
+            if (i.has(MOD_DIV) || i.has(MOD_CONV)) { /* where lanes are missing; where none is */
+                uint32_t m[kLanes] = {kAll};         /* unless it is said */
                 if (i.o.size() > 1) read(i.o[0], m);
-                taken = group == m[0] ? 0 : taken;
+                if ((group == m[0]) != i.has(MOD_CONV)) taken = 0;
             } else if (i.o.size() > 1) {
                 taken &= read_predicate(i.o[0]);
             }

@@ -4,7 +4,8 @@
    tests: tests/test_memory.c */
 
 /* Bytes per parameter of a layout (of a parameter without keep_f32), by ledger class; _end and label of desc are not
-   read. NULL desc => defaults. All zero if there is no such layout. Class: host. */
+   read. NULL desc => defaults. All zero if there is no such layout. Scales of AMP_MOMENT_8BIT, 1/64 byte per
+   moment, are not in it, but in amp_plan_memory. Class: host. */
 typedef struct amp_layout { uint32_t master, model, grad, moments, accum, total; } amp_layout;
 AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc);
 

@@ -155,6 +155,12 @@ AMPI_OP2(ampi_larger, float, "max.f32", "f") /* a, where b is NaN */
 /* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
 AMPI_OP1(ampi_about_inverse, float, float, "rcp.approx.ftz.f32", "f", "f")
 AMPI_OP1(ampi_about_rsqrt, float, float, "rsqrt.approx.ftz.f32", "f", "f")
+/* The root, rounded to nearest, of a number in the middle of the range: what ptxas makes of sqrt.rn, without the branch
+   for others. */
+AMP_INLINE float ampi_root(float x) {
+    float y = ampi_about_rsqrt(x), s = amp_mul(x, y);
+    return amp_fma(amp_fma(amp_negative(s), s, x), amp_mul(y, 0.5f), s);
+}
 /* What ptxas makes of rcp.rn for such a d (seen for sm_75 to sm_120), without the branch for others. */
 AMP_INLINE float ampi_recip(float d) {
     float r = ampi_about_inverse(d);
@@ -166,6 +172,7 @@ AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) 
 AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
 AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
+AMP_INLINE float ampi_root(float x) { return amp_sqrt(x); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
 #undef AMPI_OP1

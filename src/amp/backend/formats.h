@@ -216,6 +216,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
     case AMP_AUTO:
     case AMP_F32:
     case AMP_F64:
+    case AMP_MOMENT_8BIT:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -228,6 +229,7 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
     case AMP_AUTO:
     case AMP_F32:
     case AMP_F64:
+    case AMP_MOMENT_8BIT:
     case AMP_DTYPE_COUNT: break;
     }
     return x;

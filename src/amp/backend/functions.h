@@ -15,6 +15,7 @@ typedef int ampi_scalar_mask;
 AMP_INLINE float ampi_scalar_set(float x) { return x; }
 AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
+AMP_INLINE float ampi_scalar_root(float x) { return ampi_root(x); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
 AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }

@@ -171,6 +171,17 @@ AMP_INLINE uint32_t amp_weight_store(
     return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
 }
 
+/* Element i of moment 0 or 1, however it is kept. Class: also in kernels. */
+AMP_INLINE float amp_moment_load(const amp_param_entry *p, uint32_t which, uint64_t i) {
+    const void *moment = p->moment[which];
+    uint32_t code;
+    float scale;
+    if (p->moment_dtype != AMP_MOMENT_8BIT) return amp_load(moment, p->moment_dtype, (size_t)i);
+    code = ((const uint8_t *)moment)[i];
+    scale = ampi_moment_scales(p, which)[i / AMP_MOMENT_BLOCK];
+    return which ? ampi_scalar_moment_value(code, scale, 1) : ampi_scalar_moment_value(code, scale, 0);
+}
+
 /* Where the arrays of parameter i are and how they are kept, to go by value into a kernel of your own optimizer, which
    then reads and writes weights with the two functions above in every layout. All zero before commit and past the end.
    Class: host. */

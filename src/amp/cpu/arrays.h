@@ -46,6 +46,7 @@ static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
     raw = (char *)ampi_host_take(&c->mem, bytes + 512);
+    ampi_host_large_pages(&c->mem, raw, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);

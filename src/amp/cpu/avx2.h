@@ -48,6 +48,12 @@ AMPI_OP void ampi_avx2_store_some(float *p, size_t n, __m256 x) { _mm256_masksto
 /* GCC 12 forgets it before a tail call: SSE code is 3 times slower then (Zen 5). */
 AMPI_OP void ampi_avx2_done(void) { _mm256_zeroupper(); }
 /* clang-format on */
+/* 16-bit words in the upper halves of 32-bit ones, zeros below: the load puts them into both halves of the vector. */
+AMPI_OP __m256i ampi_avx2_load_upper(const void *p) {
+    const __m256i order =
+        _mm256_setr_epi16(-1, 0x100, -1, 0x302, -1, 0x504, -1, 0x706, -1, 0x908, -1, 0xb0a, -1, 0xd0c, -1, 0xf0e);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(ampi_avx2_low128(p)), order);
+}
 AMPI_OP __m256i ampi_avx2_same16(__m256i mask, const void *a, const void *b) {
     return mask & _mm256_cvtepi16_epi32(_mm_cmpeq_epi16(ampi_avx2_low128(a), ampi_avx2_low128(b)));
 }

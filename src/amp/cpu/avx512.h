@@ -45,6 +45,7 @@ AMPI_OP __m512i ampi_avx512_from_halves(__m256i h)    { return _mm512_castps_si5
 AMPI_OP __m256i ampi_avx512_load_bytes(const void *p) { return _mm256_cvtepi8_epi16(ampi_avx512_low128(p)); }
 AMPI_OP void    ampi_avx512_done(void)                { _mm256_zeroupper(); }
 /* clang-format on */
+AMPI_OP __m512i ampi_avx512_load_upper(const void *p) { return _mm512_slli_epi32(ampi_avx512_load16(p), 16); }
 AMPI_OP __mmask16 ampi_avx512_first(size_t n) { return (__mmask16)((1u << n) - 1u); }
 AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
     return _mm512_maskz_loadu_ps(ampi_avx512_first(n), p);

@@ -85,6 +85,10 @@ typedef struct ampi_kernels {
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
+    /* 8-bit moments in blocks, which: 0 or 1; r: a random word per element. Floats and codes up to the next multiple of
+       64 may be written */
+    void (*moment_widen)(float *x, const uint8_t *code, const float *scale, size_t n, uint32_t which);
+    void (*moment_narrow)(uint8_t *code, float *scale, float *x, const uint32_t *r, size_t n, uint32_t which);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; steps: NULL, or for what was subtracted from
        the weights, u itself perhaps */

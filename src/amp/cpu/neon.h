@@ -42,6 +42,9 @@ AMPI_OP float32x4_t ampi_neon_fuse(float32x4_t a, float32x4_t b, float32x4_t c) 
 AMPI_OP uint32x4_t ampi_neon_shr_each(uint32x4_t a, uint32x4_t n) { /* by a negative number: to the right */
     return vshlq_u32(a, vnegq_s32((int32x4_t)n));
 }
+AMPI_OP uint32x4_t ampi_neon_load_upper(const void *p) {
+    return vshll_n_u16(vreinterpret_u16_u8(ampi_neon_low64(p)), 16);
+}
 AMPI_OP uint32x4_t ampi_neon_load16(const void *p) { return vmovl_u16(vreinterpret_u16_u8(ampi_neon_low64(p))); }
 AMPI_OP uint32x4_t ampi_neon_min(uint32x4_t a, uint32x4_t b) {
     return (uint32x4_t)vminq_s32((int32x4_t)a, (int32x4_t)b);

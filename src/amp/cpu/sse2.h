@@ -37,6 +37,9 @@ AMPI_OP __m128i ampi_sse2_signed16(__m128i a)       { return _mm_srai_epi32(_mm_
 AMPI_OP void    ampi_sse2_done(void)                {}
 /* clang-format on */
 AMPI_OP int ampi_sse2_any(__m128i a) { return _mm_movemask_epi8(_mm_cmpeq_epi32(a, _mm_setzero_si128())) != 0xffff; }
+AMPI_OP __m128i ampi_sse2_load_upper(const void *p) {
+    return _mm_unpacklo_epi16(_mm_setzero_si128(), ampi_sse2_low64(p));
+}
 AMPI_OP __m128i ampi_sse2_load16(const void *p) { return _mm_unpacklo_epi16(ampi_sse2_low64(p), _mm_setzero_si128()); }
 AMPI_OP __m128i ampi_sse2_load8(const void *p) {
     const __m128i zero = _mm_setzero_si128();

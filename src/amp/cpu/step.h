@@ -158,6 +158,11 @@ static float *ampi_load_weights(const ampi_updating *b, float *buf) {
 static float *ampi_load_moment(const ampi_updating *b, uint32_t which, float *buf) {
     const amp_param_entry *p = b->p;
     if (p->moment_dtype == AMP_F32) return (float *)p->moment[which] + b->i;
+    if (p->moment_dtype == AMP_MOMENT_8BIT) {
+        (b->k->moment_widen)(buf, (const uint8_t *)p->moment[which] + b->i,
+            ampi_moment_scales(p, which) + b->i / AMP_MOMENT_BLOCK, b->n, which);
+        return buf;
+    }
     b->k->widen[p->moment_dtype](buf, (const char *)p->moment[which] + 2 * b->i, b->n);
     return buf;
 }
@@ -169,6 +174,29 @@ static void ampi_store_moment(const ampi_updating *b, uint32_t which, const floa
     const amp_param_entry *p = b->p;
     if (!m || p->moment_dtype == AMP_F32) return;
     ampi_store_drawn(b, p->moment[which], p->moment_dtype, m, (amp_stored)(AMP_STORED_MOMENT_1 + which));
+}
+/* What load gave of 8-bit moments, whose blocks are whole here: b->i is a multiple of them. */
+static void ampi_store_codes(const ampi_updating *b, float *m, float *v) {
+    const amp_draw d = amp_draw_for(b->draw, AMP_STORED_MOMENT_1);
+    const size_t block = b->i / AMP_MOMENT_BLOCK;
+    uint32_t words[AMPI_BLOCK + 64];
+    const uint32_t *r = (b->k->random)(words, (b->n + 63u) & ~(size_t)63u, d.seed, d.stream, b->i);
+    float *x[AMP_MOMENTS];
+    uint32_t k;
+    x[0] = m;
+    x[1] = v;
+    for (k = 0; k < (uint32_t)AMP_MOMENTS; k++)
+        if (x[k])
+            (b->k->moment_narrow)(
+                (uint8_t *)b->p->moment[k] + b->i, ampi_moment_scales(b->p, k) + block, x[k], r, b->n, k);
+}
+static void ampi_store_moments(const ampi_updating *b, float *m, float *v) {
+    if (m && b->p->moment_dtype == AMP_MOMENT_8BIT) {
+        ampi_store_codes(b, m, v);
+        return;
+    }
+    ampi_store_moment(b, 0, m);
+    ampi_store_moment(b, 1, v);
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
@@ -265,8 +293,7 @@ static void ampi_cpu_update_task(void *arg, size_t task, ampi_workspace *ws) {
         if (k->update[job->kind](w, m, v, u, b.n, &c, tally ? own_u : NULL)) overflow |= AMP_MOMENT_OVERFLOW;
         if (tally) (k->count_sizes)(tally, w, own_u, b.n, 1.0f);
         if (job->accum) memset(p->accum + b.i, 0, b.n * sizeof *p->accum);
-        ampi_store_moment(&b, 0, m);
-        ampi_store_moment(&b, 1, v);
+        ampi_store_moments(&b, m, v);
         overflow |= ampi_store_weights(&b, w);
         if (tally) ampi_tally_after(tally, &b);
     }

@@ -76,12 +76,15 @@ static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults fil
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
     int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
-    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && (d->moment == AMP_F32 || d->moment == AMP_BF16);
+    int kept = d->moment == AMP_F32 || d->moment == AMP_BF16 || d->moment == AMP_MOMENT_8BIT;
+    int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && kept;
     return model && master && kahan && moments && ampi_is_dtype(d->grad);
 }
 static amp_master ampi_layout_for(amp_master set, amp_dtype model) { /* an FP32 model copy is the master */
     return model == AMP_F32 ? AMP_MASTER_F32 : set;
 }
+
+static size_t ampi_moment_bytes(amp_dtype t) { return t == AMP_MOMENT_8BIT ? 1 : amp_dtype_size(t); }
 
 AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     amp_params_desc d = AMP_ZERO;
@@ -95,7 +98,7 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     if (kept == AMP_MASTER_SPLIT || kept == AMP_MASTER_KAHAN) l.master = 2;
     if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
     l.grad = (uint32_t)amp_dtype_size(d.grad);
-    l.moments = (uint32_t)d.moments * (uint32_t)amp_dtype_size(d.moment);
+    l.moments = (uint32_t)d.moments * (uint32_t)ampi_moment_bytes(d.moment);
     if (d.accumulate) l.accum = 4;
     l.total = l.master + l.model + l.grad + l.moments + l.accum;
     return l;
@@ -111,7 +114,8 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
     AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
         "desc.moments is %d; 0 (for 2), 1 to %d or AMP_NONE is needed", (int)d->moments, AMP_MOMENTS);
-    return AMPI_INVALID("desc.moment is %d (%s); f32 or bf16 is needed", (int)d->moment, amp_dtype_name(d->moment));
+    return AMPI_INVALID(
+        "desc.moment is %d (%s); f32, bf16 or AMP_MOMENT_8BIT is needed", (int)d->moment, amp_dtype_name(d->moment));
 }
 
 static amp_status ampi_do_params_create(
@@ -333,6 +337,10 @@ static void *ampi_place(ampi_layout *l, ampi_arena which, uint64_t bytes) { /* t
     return bytes && l->base[which] ? l->base[which] + at : NULL;
 }
 
+/* bytes of a moment array: 8-bit codes are followed by their scales */
+static uint64_t ampi_moment_array(amp_dtype t, uint64_t n) {
+    return t == AMP_MOMENT_8BIT ? ampi_round256(n) + ampi_moment_blocks(n) * sizeof(float) : n * amp_dtype_size(t);
+}
 /* the arrays of one parameter: adopted ones are where they are */
 static void ampi_place_entry(
     ampi_layout *l, amp_param_entry *e, const amp_params_desc *set, const amp_param_desc *adopted) {
@@ -346,7 +354,7 @@ static void ampi_place_entry(
         e->model = adopted->model.data ? adopted->model.data : ampi_place(l, AMPI_MODELS, 2 * n);
     e->grad = adopted->grad.data ? adopted->grad.data : ampi_place(l, AMPI_GRADS, n * amp_dtype_size(e->grad_dtype));
     for (k = 0; k < set->moments; k++)
-        e->moment[k] = ampi_place(l, AMPI_MOMENTS, n * amp_dtype_size(e->moment_dtype));
+        e->moment[k] = ampi_place(l, AMPI_MOMENTS, ampi_moment_array(e->moment_dtype, n));
     if (set->accumulate) e->accum = (float *)ampi_place(l, AMPI_ACCUMS, 4 * n);
     e->first_chunk = (uint32_t)l->chunks;
     l->params++;
@@ -401,6 +409,15 @@ static amp_array ampi_entry_grad(const amp_param_entry *e) {
 }
 static amp_array ampi_entry_moment(const amp_param_entry *e, size_t k) {
     return ampi_entry_array(e->moment[k], e->moment_dtype, e->count);
+}
+/* The same, for counting zeros: those of codes are E4M3's. */
+static amp_array ampi_entry_zeros(const amp_param_entry *e, size_t k) {
+    const amp_dtype t = e->moment_dtype == AMP_MOMENT_8BIT ? AMP_F8E4M3 : e->moment_dtype;
+    return ampi_entry_array(e->moment[k], t, e->count);
+}
+static amp_array ampi_entry_scale(const amp_param_entry *e, uint32_t k) { /* of 8-bit moments */
+    if (!e->moment[k] || e->moment_dtype != AMP_MOMENT_8BIT) return amp_arr(NULL, AMP_AUTO);
+    return amp_arrn(ampi_moment_scales(e, k), AMP_F32, (size_t)ampi_moment_blocks(e->count));
 }
 static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
 
@@ -692,8 +709,10 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     view.master = ampi_entry_master(&e);
     view.low = ampi_entry_low(&e);
     view.accum = ampi_entry_array(e.accum, AMP_F32, e.count);
-    for (k = 0; k < AMP_MOMENTS; k++)
+    for (k = 0; k < AMP_MOMENTS; k++) {
         view.moment[k] = ampi_entry_moment(&e, k);
+        view.moment_scale[k] = ampi_entry_scale(&e, (uint32_t)k);
+    }
     return view;
 }
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p) { return p ? p->record : NULL; }
@@ -828,7 +847,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
     AMPI_TRY((ctx->b->copy)(ctx, &r, p->record, sizeof r));
     for (i = 0; i < p->n; i++) {
         amp_param_entry *e = &p->entries[i];
-        amp_array a = amp_arrn(e->moment[0], e->moment_dtype, (size_t)e->count);
+        amp_array a = ampi_entry_zeros(e, 0);
         amp_histogram h = AMP_ZERO;
         if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;

@@ -94,6 +94,9 @@ extern int(sigfillset)(sigset_t *) AMPI_NO_THROW;
 extern int(sigdelset)(sigset_t *, int) AMPI_NO_THROW;
 extern int pthread_sigmask(int, const sigset_t *, sigset_t *) AMPI_NO_THROW;
 #endif
+#if defined(__linux__)
+extern int madvise(void *, size_t, int) AMPI_NO_THROW;
+#endif
 #if defined(__APPLE__) && !defined(__cplusplus)
 extern int(snprintf)(char *, size_t, const char *, ...); /* hidden from who defines _POSIX_C_SOURCE before 200112 */
 extern int(vsnprintf)(char *, size_t, const char *, va_list);

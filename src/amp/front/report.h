@@ -63,6 +63,21 @@ static int ampi_advise_small(amp_report_row *row, amp_dtype t, int is_gradient) 
             amp_dtype_name(t));
     return 1;
 }
+/* Of 8-bit first moments, those that are 0 where gradients are not. */
+#define AMPI_MANY_FALLEN 0.5
+static amp_status ampi_advise_moments(amp_ctx *ctx, const amp_param_entry *e, amp_report_row *row) {
+    const amp_array codes = ampi_entry_zeros(e, 0);
+    amp_histogram h = AMP_ZERO;
+    double fallen;
+    if (row->advice[0] || !codes.data || e->moment_dtype != AMP_MOMENT_8BIT) return AMP_OK;
+    AMPI_TRY((ctx->b->histogram)(ctx, &codes, 1, &h));
+    fallen = ampi_share(h.zero, h.total) - ampi_share(row->values.zero, row->values.total);
+    if (h.zero < h.total && fallen >= AMPI_MANY_FALLEN)
+        AMPI_ADVISE(row,
+            "%.0f %% of 8-bit first moments fell to 0 beside the largest of their blocks: try bf16 moments",
+            100.0 * fallen);
+    return AMP_OK;
+}
 
 static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i, amp_report_row *row) {
     const amp_param_entry *e = &p->entries[i];
@@ -77,7 +92,7 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     ampi_report_values(row);
     if (ampi_advise_not_finite(row) || ampi_advise_lost(row, p, e->layout, e->model_dtype)) return AMP_OK;
     (void)ampi_advise_small(row, grad.dtype, 1);
-    return AMP_OK;
+    return ampi_advise_moments(ctx, e, row);
 }
 static amp_status ampi_report_array(amp_ctx *ctx, amp_array a, const char *name, amp_report_row *row) {
     row->name = name ? name : "array";

@@ -96,13 +96,24 @@ typedef struct ampi_file { /* being written or read */
 typedef amp_status ampi_visit(ampi_file *f, ampi_section *s);
 
 /* the arrays of a parameter that are saved, by their number in the file; {NULL}: the layout has no such array */
-enum { AMPI_SAVED_WEIGHTS = 0, AMPI_SAVED_MOMENT, AMPI_SAVED_MOMENT2, AMPI_SAVED_MODEL, AMPI_SAVED_LOW, AMPI_SAVED };
+enum {
+    AMPI_SAVED_WEIGHTS = 0,
+    AMPI_SAVED_MOMENT,
+    AMPI_SAVED_MOMENT2,
+    AMPI_SAVED_MODEL,
+    AMPI_SAVED_LOW,
+    AMPI_SAVED_SCALE,
+    AMPI_SAVED_SCALE2,
+    AMPI_SAVED
+};
 static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
     switch (which) {
     case AMPI_SAVED_WEIGHTS: return e->master ? ampi_entry_master(e) : ampi_entry_model(e);
     case AMPI_SAVED_MOMENT: return ampi_entry_moment(e, 0);
     case AMPI_SAVED_MOMENT2: return ampi_entry_moment(e, 1);
     case AMPI_SAVED_LOW: return ampi_entry_low(e);
+    case AMPI_SAVED_SCALE: return ampi_entry_scale(e, 0);
+    case AMPI_SAVED_SCALE2: return ampi_entry_scale(e, 1);
     default: return ampi_entry_array(e->master ? e->model : NULL, e->model_dtype, e->count);
     }
 }
@@ -127,7 +138,7 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             s.optional = which == AMPI_SAVED_MODEL;
             s.elements.ptr = a.data;
             s.elements.count = a.count;
-            s.elements.size = amp_dtype_size(a.dtype);
+            s.elements.size = ampi_moment_bytes(a.dtype);
             len = strlen(p->params[i].name);
             memset(s.fields, 0, sizeof s.fields);
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
@@ -546,7 +557,8 @@ static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
     f->buffer_bytes = buffer_bytes;
-    f->buffer = (uint8_t *)ampi_host_new(ctx, buffer_bytes);
+    f->buffer = (uint8_t *)ampi_host_take(&ctx->host, buffer_bytes); /* written before it is read: not zeroed */
+    ampi_host_large_pages(&ctx->host, f->buffer, buffer_bytes);
     AMPI_REQUIRE(f->buffer, AMP_ERR_NO_MEMORY, "%llu bytes of host memory are needed", AMPI_ULL(buffer_bytes));
     return AMP_OK;
 }

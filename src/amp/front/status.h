@@ -23,6 +23,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
     case AMP_AUTO: return "auto";
     case AMP_F32: return "f32";
     case AMP_F64: return "f64";
+    case AMP_MOMENT_8BIT: return "8bit";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -68,6 +69,20 @@ static void *ampi_host_take(const amp_allocator *a, size_t bytes) { /* as it com
     void *p = a->alloc_fn ? a->alloc_fn(bytes, a->user) : AMP_MALLOC(bytes);
     ampi_release(before);
     return p;
+}
+/* For memory of many megabytes, not yet touched: pages of 2 MB where the system gives them to who asks. The first touch
+   of each page costs about as much as reading its bytes from a file. */
+static void ampi_host_large_pages(const amp_allocator *a, void *p, size_t bytes) {
+#if defined(__linux__)
+    const uintptr_t page = 65536, from = ((uintptr_t)p + page - 1) / page * page,
+                    to = ((uintptr_t)p + bytes) / page * page;
+    if (!p || a->alloc_fn || bytes < (size_t)8 << 20) return;
+    (void)madvise((char *)p + (from - (uintptr_t)p), (size_t)(to - from), 14); /* MADV_HUGEPAGE; refused: as before */
+#else
+    (void)a;
+    (void)p;
+    (void)bytes;
+#endif
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
     void *p = ampi_host_take(a, bytes);

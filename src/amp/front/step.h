@@ -207,6 +207,7 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.nesterov = a->d->nesterov;
     job.clip_value = a->d->clip_value;
     job.accum = takes == AMPI_SUMS;
+    job.moment = p->desc.moment;
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
     return (ctx->b->update)(ctx, &job);

@@ -26,6 +26,7 @@
 #define AMPI_MUL        AMPI_F(mul)
 #define AMPI_DIV        AMPI_F(div)
 #define AMPI_SQRT       AMPI_F(sqrt)
+#define AMPI_ROOT       AMPI_F(root) /* the same, of a number in the middle of the range */
 #define AMPI_NEGATIVE   AMPI_F(negative)
 #define AMPI_FMA        AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
 #define AMPI_FUSE       AMPI_F(fuse)     /* a * b + c, rounded once */
@@ -122,6 +123,7 @@ AMPI_OP AMPI_WORDS AMPI_F(add_if)(AMPI_WORDS sum, AMPI_MASK m) { return (AMPI_WO
 AMPI_BINARY(div, "div")
 AMPI_BINARY(larger, "max")
 AMPI_BINARY(smaller, "min")
+AMPI_BINARY(plus, "add")
 #  ifndef AMPI_HAS_MASKS
 AMPI_BINARY(equal, AMPI_EQUAL)
 #    ifdef AMPI_MM
@@ -172,6 +174,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
 AMPI_INNER AMPI_FLOATS AMPI_F(choose)(AMPI_MASK m, AMPI_FLOATS a, AMPI_FLOATS b) {
     return AMPI_AS_FLOATS(AMPI_SELECT(m, AMPI_BITS(a), AMPI_BITS(b)));
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(root)(AMPI_FLOATS x) { return AMPI_SQRT(x); }
 AMPI_INNER AMPI_FLOATS AMPI_F(inverse)(AMPI_FLOATS d) { return AMPI_DIV(AMPI_SET(1.0f), d); }
 AMPI_INNER AMPI_FLOATS AMPI_F(at_least)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_LARGER(limit, x); }
 AMPI_INNER AMPI_FLOATS AMPI_F(at_most)(AMPI_FLOATS x, AMPI_FLOATS limit) { return AMPI_SMALLER(limit, x); }

@@ -18,8 +18,8 @@ typedef struct amp_params_desc {
     amp_dtype model; /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
     amp_dtype grad;  /* AMP_AUTO => the model's dtype */
     amp_master master;
-    int32_t moments;     /* moment arrays kept, for m, v and buf of the formulas at >>step: 0 => 2; AMP_NONE for none */
-    amp_dtype moment;    /* AMP_AUTO => AMP_F32; AMP_BF16: half the memory, always rounded stochastically */
+    int32_t moments;  /* moment arrays kept, for m, v and buf of the formulas at >>step: 0 => 2; AMP_NONE for none */
+    amp_dtype moment; /* AMP_AUTO => AMP_F32; AMP_BF16, AMP_MOMENT_8BIT: less memory, always rounded stochastically */
     uint32_t accumulate; /* 1: FP32 accumulators for amp_accumulate */
     uint32_t flags;      /* 0 */
     const char *label;   /* of the ledger's rows label.master, .model, .grad ...; at most 23 chars; NULL => "params" */
@@ -63,12 +63,13 @@ AMP_API void amp_params_destroy(amp_params *p);
 typedef struct amp_param { /* arrays have count elements; data NULL: the layout has no such array */
     const char *name;      /* valid as long as the set */
     size_t rows, cols, count;
-    amp_array model;     /* what products read */
-    amp_array grad;      /* see amp_params_desc.grad */
-    amp_array master;    /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;       /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
-    amp_array accum;     /* FP32 accumulators */
-    amp_array moment[2]; /* momentum or first moment, second moment */
+    amp_array model;           /* what products read */
+    amp_array grad;            /* see amp_params_desc.grad */
+    amp_array master;          /* FP32 weights; an FP32 model copy is the same array */
+    amp_array low;             /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array accum;           /* FP32 accumulators */
+    amp_array moment[2];       /* momentum or first moment, second moment; of AMP_MOMENT_8BIT a byte per element */
+    amp_array moment_scale[2]; /* of AMP_MOMENT_8BIT: FP32, one per 256 elements: see amp_moment_load */
 } amp_param;
 
 /* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */

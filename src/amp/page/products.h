@@ -75,8 +75,8 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
-/* CUDA: times cuBLASLt's candidates for this product and keeps the fastest for its shape; outputs stay as they are,
-   *d_dtype is set. The CPU has nothing to choose. Class: setup. */
+/* CUDA: times cuBLASLt's candidates for this product, in a cold L2 (twice its size is taken meanwhile, if it is there),
+   and keeps the fastest for its shape; outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */

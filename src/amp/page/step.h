@@ -39,7 +39,7 @@ typedef struct amp_step_desc {
                         gradient is Inf or NaN and the step is taken all the same (no scaler, no_check), by 0 */
     float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
-                            element). BF16 moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
+                            element). Short moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
@@ -129,8 +129,8 @@ typedef struct amp_step_record {
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last inspection of the set that has finished. Never waits: after amp_sync it is that of the last
-   step enqueued. Class: host. */
+/* The record of the last inspection of the set that has finished; while a GPU is stopped amid writing it, that of the
+   last call. Never waits: after amp_sync it is that of the last step enqueued. Class: host. */
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);

@@ -2,7 +2,7 @@
    Kernels over arrays: casts, finite checks and unscaling, histograms.
    tests: tests/test_arrays.c, tests/test_formats.c */
 
-#define AMPI_CU_FEW 32u /* arrays per launch of the list verbs */
+#define AMPI_CU_FEW 100u /* arrays per launch of the list verbs, as many as its arguments have room for */
 
 /* What the kernels of a verb leave for the host, or for a later kernel of the same verb: one member per verb, which
    clears it, fills it and reads it. One block per context; the verbs on its stream use it in turn. */
@@ -58,40 +58,46 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_f64(const AMP_GR
     }
 }
 
-/* A few arrays, cut into chunks that are numbered through: a block takes a chunk at a time. */
+/* A few arrays, cut into chunks that are numbered through, and each chunk into pieces: a block takes a piece at a time.
+   As many pieces as fill the GPU, if there are so many elements. */
 typedef struct ampi_k_list {
     void *data[AMPI_CU_FEW], *dst[AMPI_CU_FEW];
     uint64_t count[AMPI_CU_FEW];
-    amp_dtype type[AMPI_CU_FEW], dst_type[AMPI_CU_FEW];
+    uint32_t end[AMPI_CU_FEW]; /* chunks of these arrays up to this one, with it */
+    uint8_t type[AMPI_CU_FEW], dst_type[AMPI_CU_FEW];
     uint64_t chunks;      /* of these arrays */
     uint64_t first_chunk; /* number of the first of them in the caller's whole list */
-    uint32_t n, _pad;
+    uint32_t n, bits;     /* 2^bits pieces of a chunk */
 } ampi_k_list;
+static_assert(sizeof(ampi_k_list) <= 3072, "a kernel has 4 KB of arguments");
 
-typedef struct ampi_k_part { /* one chunk: elements [base, base + n) of an array */
+typedef struct ampi_k_part { /* one piece: elements [base, base + n) of an array, from `at` on in their chunk */
     void *data, *dst;
     amp_dtype type, dst_type;
-    uint32_t n;
-    uint64_t base;
+    uint32_t n, at;
+    uint64_t base, chunk;
     ampi_k_ends ends;
 } ampi_k_part;
 
-AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t chunk) {
+AMPI_K ampi_k_part ampi_k_find(const ampi_k_list *l, uint64_t piece) {
     ampi_k_part p;
-    uint32_t a = 0;
-    uint64_t left;
-    for (;; a++) {
-        uint64_t chunks = l->count[a] / AMP_CHUNK + (l->count[a] % AMP_CHUNK != 0);
-        if (chunk < chunks) break;
-        chunk -= chunks;
+    uint32_t a = 0, most = l->n - 1u, size = AMP_CHUNK >> l->bits, chunk = (uint32_t)(piece >> l->bits);
+    while (a < most) { /* the first that ends behind the chunk */
+        uint32_t middle = (a + most) / 2u;
+        if (chunk < l->end[middle])
+            most = middle;
+        else
+            a = middle + 1u;
     }
     p.data = l->data[a];
-    p.type = l->type[a];
+    p.type = (amp_dtype)l->type[a];
     p.dst = l->dst[a];
-    p.dst_type = l->dst_type[a];
-    p.base = chunk * AMP_CHUNK;
-    left = l->count[a] - p.base;
-    p.n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+    p.dst_type = (amp_dtype)l->dst_type[a];
+    p.chunk = l->first_chunk + chunk;
+    p.at = ((uint32_t)piece & ((1u << l->bits) - 1u)) * size;
+    p.base = (uint64_t)(chunk - (a ? l->end[a - 1u] : 0u)) * AMP_CHUNK + p.at;
+    p.n = p.base >= l->count[a] ? 0u : size;
+    if (p.n && l->count[a] - p.base < size) p.n = (uint32_t)(l->count[a] - p.base);
     p.ends = ampi_k_no_ends();
     ampi_k_meet(&p.ends, p.data, p.type, p.base);
     ampi_k_meet(&p.ends, p.dst, p.dst_type, p.base);
@@ -126,46 +132,110 @@ AMPI_K void ampi_k_unscale8(const uint32_t g[8], void *p, amp_dtype t, amp_dtype
 AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {
     if (x) atomicAdd((unsigned long long *)sum, (unsigned long long)x);
 }
-AMPI_K void ampi_k_finite8(
-    const ampi_k_part *p, uint32_t at, uint32_t m, int wide, int unscale, float inv, amp_faults *f) {
-    uint32_t x[8];
-    ampi_k_raw raw;
-    if (wide && !unscale) { /* as they lie in memory */
-        ampi_k_fetch8(&raw, p->data, p->type, p->base + at, 1);
-        if (!ampi_k_odd_any8(&raw, p->type)) return;
-    }
-    ampi_k_load8(x, p->data, p->type, p->base + at, m, wide);
-    if (unscale)
-        ampi_k_unscale8(x, p->dst, p->dst_type, p->type, p->base + at, m, wide, at, inv, 0, f);
-    else
-        ampi_k_check8(x, x, m, at, f);
-}
 AMPI_K void ampi_k_note(ampi_k_finite_sums *out, uint64_t chunk, const amp_faults *f) {
     ampi_k_add64(&out->nan, f->nan);
     ampi_k_add64(&out->inf, f->inf);
     ampi_k_add64(&out->overflow, f->overflow);
     atomicMax((unsigned long long *)&out->first, ~((unsigned long long)chunk << 16 | f->first));
 }
-static __global__ void __launch_bounds__(AMP_BLOCK)
-    ampi_k_finite(ampi_k_list list, amp_scaler_state *unscale, ampi_k_finite_sums *out) {
-    float inv = unscale ? amp_inverse_scale(unscale->scale) : 1.0f;
-    uint64_t chunk;
-    for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
-        ampi_k_part p = ampi_k_find(&list, chunk);
-        amp_faults f = amp_no_faults();
-        uint32_t groups = ampi_k_groups(&p.ends, p.n), i;
-        if (p.type == AMP_F64) {
-            for (i = threadIdx.x; i < p.n; i += AMP_BLOCK)
-                amp_count_f64(&f, ((const uint64_t *)p.data)[p.base + i], i);
-            p.n = groups = 0;
+/* The first m of eight elements of a piece, which seldom are all finite, or not aligned. */
+AMPI_K void ampi_k_finite8(const ampi_k_part *p, uint32_t i, uint32_t m, int wide, amp_faults *f) {
+    uint32_t x[8];
+    ampi_k_load8(x, p->data, p->type, p->base + i, m, wide);
+    ampi_k_check8(x, x, m, p->at + i, f);
+}
+/* The groups of eight of a piece, as they lie in memory: a thread fetches some before it looks at any, the last one
+   again where there are no more. */
+AMPI_K void ampi_k_finite_groups(const ampi_k_part *p, amp_dtype t, uint32_t groups, amp_faults *f) {
+    const uint32_t ahead = t == AMP_F32 ? 2u : 4u;
+    ampi_k_raw raw[4];
+    uint32_t i, q;
+    for (i = threadIdx.x; i < groups; i += ahead * AMP_BLOCK) {
+        uint32_t odd = 0;
+        AMP_UNROLL
+        for (q = 0; q < ahead; q++) {
+            uint32_t g = i + q * AMP_BLOCK < groups ? i + q * AMP_BLOCK : groups - 1u;
+            ampi_k_fetch8(&raw[q], p->data, t, p->base + p->ends.head + 8u * g, 1);
         }
-        for (i = threadIdx.x; i < groups; i += AMP_BLOCK)
-            ampi_k_finite8(&p, p.ends.head + 8u * i, 8, 1, unscale != NULL, inv, &f);
-        for (i = threadIdx.x; i < p.n - 8u * groups; i += AMP_BLOCK)
-            ampi_k_finite8(&p, ampi_k_outside(&p.ends, groups, i), 1, 0, unscale != NULL, inv, &f);
+        AMP_UNROLL
+        for (q = 0; q < ahead; q++)
+            odd |= ampi_k_odd8(&raw[q], t);
+        if (!odd) continue;
+        AMP_NO_UNROLL
+        for (q = i; q < groups && q < i + ahead * AMP_BLOCK; q += AMP_BLOCK)
+            ampi_k_finite8(p, p->ends.head + 8u * q, 8, 1, f);
+    }
+}
+#define AMPI_FORMAT_FINITE(T, ...) \
+    if (p->type == AMP_##T) ampi_k_finite_groups(p, AMP_##T, groups, f);
+AMPI_K void ampi_k_finite_piece(const ampi_k_part *p, amp_faults *f) {
+    uint32_t groups = ampi_k_groups(&p->ends, p->n), i;
+    if (p->type == AMP_F64) {
+        for (i = threadIdx.x; i < p->n; i += AMP_BLOCK)
+            amp_count_f64(f, ((const uint64_t *)p->data)[p->base + i], p->at + i);
+        return;
+    }
+    AMPI_FORMATS(AMPI_FORMAT_FINITE)
+    if (p->type == AMP_F32) ampi_k_finite_groups(p, AMP_F32, groups, f);
+    for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK)
+        ampi_k_finite8(p, ampi_k_outside(&p->ends, groups, i), 1, 0, f);
+}
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
+    ampi_k_finite(const AMP_GRID_CONSTANT ampi_k_list list, ampi_k_finite_sums *out) {
+    uint64_t piece;
+    for (piece = blockIdx.x; piece < list.chunks << list.bits; piece += gridDim.x) {
+        ampi_k_part p = ampi_k_find(&list, piece);
+        amp_faults f = amp_no_faults();
+        ampi_k_finite_piece(&p, &f);
+        if (f.first != AMP_CHUNK) ampi_k_note(out, p.chunk, &f);
+    }
+}
+
+/* The groups of eight of a piece, unscaled, two at a time. */
+AMPI_K void ampi_k_unscale_groups(const ampi_k_part *p, amp_dtype t, uint32_t groups, float inv, amp_faults *f) {
+    ampi_k_raw one, two;
+    uint32_t x[8], i;
+    for (i = threadIdx.x; i < groups; i += 2u * AMP_BLOCK) {
+        const int both = i + AMP_BLOCK < groups;
+        uint32_t at = p->ends.head + 8u * i, next = at + 8u * AMP_BLOCK;
+        ampi_k_fetch8(&one, p->data, t, p->base + at, 1);
+        if (both) ampi_k_fetch8(&two, p->data, t, p->base + next, 1);
+        ampi_k_widen8(x, &one, t);
+        ampi_k_unscale8(x, p->dst, p->dst_type, t, p->base + at, 8, 1, p->at + at, inv, 0, f);
+        if (!both) continue;
+        ampi_k_widen8(x, &two, t);
+        ampi_k_unscale8(x, p->dst, p->dst_type, t, p->base + next, 8, 1, p->at + next, inv, 0, f);
+    }
+}
+#define AMPI_FORMAT_UNSCALE(T, ...) \
+    if (p->type == AMP_##T) ampi_k_unscale_groups(p, AMP_##T, groups, inv, f);
+AMPI_K void ampi_k_unscale_piece(const ampi_k_part *p, float inv, amp_faults *f) {
+    uint32_t groups = ampi_k_groups(&p->ends, p->n), i, x[8];
+    AMPI_FORMATS(AMPI_FORMAT_UNSCALE)
+    if (p->type == AMP_F32) ampi_k_unscale_groups(p, AMP_F32, groups, inv, f);
+    for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK) {
+        uint32_t at = ampi_k_outside(&p->ends, groups, i);
+        ampi_k_load8(x, p->data, p->type, p->base + at, 1, 0);
+        ampi_k_unscale8(x, p->dst, p->dst_type, p->type, p->base + at, 1, 0, p->at + at, inv, 0, f);
+    }
+}
+/* out NULL: nobody wants the counts. Before sm_90 the registers of four blocks are too few, and memory needs less. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#  define AMPI_K_UNSCALERS 3
+#else
+#  define AMPI_K_UNSCALERS 4
+#endif
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(AMPI_K_UNSCALERS))
+    ampi_k_unscale(const AMP_GRID_CONSTANT ampi_k_list list, amp_scaler_state *s, ampi_k_finite_sums *out) {
+    float inv = amp_inverse_scale(s->scale);
+    uint64_t piece;
+    for (piece = blockIdx.x; piece < list.chunks << list.bits; piece += gridDim.x) {
+        ampi_k_part p = ampi_k_find(&list, piece);
+        amp_faults f = amp_no_faults();
+        ampi_k_unscale_piece(&p, inv, &f);
         if (f.first == AMP_CHUNK) continue;
-        if (out) ampi_k_note(out, list.first_chunk + chunk, &f);
-        if (unscale && !unscale->no_check) atomicOr((unsigned *)&unscale->found, amp_found(f.nan, f.inf, f.overflow));
+        if (out) ampi_k_note(out, p.chunk, &f);
+        if (!s->no_check) atomicOr((unsigned *)&s->found, amp_found(f.nan, f.inf, f.overflow));
     }
 }
 
@@ -174,35 +244,54 @@ AMPI_K uint32_t ampi_k_bin(uint32_t magnitude) { /* its place in ampi_k_histogra
     if (magnitude == 0x7f800000u) return 2u;
     return magnitude > 0x7f800000u ? 3u : 4u + (magnitude >> 23);
 }
-/* Counted in shared memory, and added to the scratch block once per chunk. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_histogram(ampi_k_list list, ampi_k_histogram_bins *out) {
-    AMP_SHARED(uint32_t, bins, 4 + 256);
-    uint64_t chunk;
-    uint32_t amax = 0, groups, i, k, x[8];
-    for (chunk = blockIdx.x; chunk < list.chunks; chunk += gridDim.x) {
-        ampi_k_part p = ampi_k_find(&list, chunk);
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
-            bins[i] = 0;
-        __syncthreads();
-        groups = ampi_k_groups(&p.ends, p.n);
-        for (i = threadIdx.x; i < p.n - 7u * groups; i += AMP_BLOCK) { /* groups, then what is outside */
-            uint32_t m = i < groups ? 8u : 1u;
-            uint32_t at = m > 1u ? p.ends.head + 8u * i : ampi_k_outside(&p.ends, groups, i - groups);
-            ampi_k_load8(x, p.data, p.type, p.base + at, m, 1);
-            AMP_UNROLL
-            for (k = 0; k < 8u; k++) {
-                uint32_t a = x[k] & 0x7fffffffu;
-                if (k >= m) continue;
-                atomicAdd(&bins[ampi_k_bin(a)], 1u);
-                if (a < 0x7f800000u && a > amax) amax = a;
-            }
-        }
-        __syncthreads();
-        for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
-            ampi_k_add64(&out->bins[i], i == 0 ? p.n : bins[i]);
-        __syncthreads();
+AMPI_K uint32_t ampi_k_count8(uint32_t *bins, const uint32_t x[8], uint32_t m, uint32_t amax) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+        uint32_t a = x[k] & 0x7fffffffu;
+        if (k >= m) continue;
+        atomicAdd(&bins[ampi_k_bin(a)], 1u);
+        if (a < 0x7f800000u && a > amax) amax = a;
     }
+    return amax;
+}
+AMPI_K uint32_t ampi_k_histogram_piece(const ampi_k_part *p, uint32_t *bins, uint32_t amax) {
+    uint32_t groups = ampi_k_groups(&p->ends, p->n), i, x[8];
+    ampi_k_raw one, two;
+    for (i = threadIdx.x; i < groups; i += 2u * AMP_BLOCK) {
+        const int both = i + AMP_BLOCK < groups;
+        uint64_t at = p->base + p->ends.head + 8u * i;
+        ampi_k_fetch8(&one, p->data, p->type, at, 1);
+        if (both) ampi_k_fetch8(&two, p->data, p->type, at + 8u * AMP_BLOCK, 1);
+        ampi_k_widen8(x, &one, p->type);
+        amax = ampi_k_count8(bins, x, 8, amax);
+        if (both) ampi_k_widen8(x, &two, p->type);
+        if (both) amax = ampi_k_count8(bins, x, 8, amax);
+    }
+    for (i = threadIdx.x; i < p->n - 8u * groups; i += AMP_BLOCK) {
+        ampi_k_load8(x, p->data, p->type, p->base + ampi_k_outside(&p->ends, groups, i), 1, 0);
+        amax = ampi_k_count8(bins, x, 1, amax);
+    }
+    return amax;
+}
+/* Counted in shared memory, whose 32 bits are enough for what a block sees, and added up at the end. */
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
+    ampi_k_histogram(const AMP_GRID_CONSTANT ampi_k_list list, ampi_k_histogram_bins *out) {
+    AMP_SHARED(uint32_t, bins, 4 + 256);
+    uint64_t piece, total = 0;
+    uint32_t amax = 0, i;
+    for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
+        bins[i] = 0;
+    __syncthreads();
+    for (piece = blockIdx.x; piece < list.chunks << list.bits; piece += gridDim.x) {
+        ampi_k_part p = ampi_k_find(&list, piece);
+        amax = ampi_k_histogram_piece(&p, bins, amax);
+        total += p.n;
+    }
+    __syncthreads();
+    for (i = threadIdx.x; i < 4u + 256u; i += AMP_BLOCK)
+        ampi_k_add64(&out->bins[i], i == 0 ? total : bins[i]);
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_histogram)
+#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_unscale) X(ampi_k_histogram)

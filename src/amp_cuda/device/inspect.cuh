@@ -290,7 +290,7 @@ typedef struct ampi_k_ending {
     amp_scaler_state scaler;
     amp_rates rates[AMP_GROUPS];
     int finite[AMP_GROUPS]; /* the learning rates are */
-    uint64_t serial;
+    uint64_t serial, next;  /* next: steps, if this one is taken */
     int stepped;
 } ampi_k_ending;
 static_assert(offsetof(ampi_k_ending, scaler) == sizeof(amp_step_record), "copied as one piece, by words");
@@ -308,12 +308,19 @@ AMPI_K void ampi_k_ending_begin(const amp_inspect_job *job, ampi_k_ending *e, co
     }
     if (threadIdx.x == AMP_BLOCK - 1u) e->serial = state->serial + 1u;
 }
-/* The rates of the step that may be taken, a group each by the last threads, while the first one takes its ticket. */
-AMPI_K void ampi_k_ending_rates(const amp_inspect_job *job, ampi_k_ending *e) {
+/* Whether the learning rates are finite, a group each by the last threads, while the first one takes its ticket. */
+AMPI_K void ampi_k_ending_finite(const amp_inspect_job *job, ampi_k_ending *e) {
     uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
     if (group >= AMP_GROUPS || job->purpose != AMP_FOR_STEP) return;
     e->finite[group] = ampi_rate_is_finite(&job->group[group]);
-    amp_rates_of(&e->rates[group], &job->group[group], e->record.steps + 1u);
+    if (group == 0) e->next = e->record.steps + 1u;
+}
+/* The rates of the step that may be taken, by the same threads: in the block that ends the inspection and in no other,
+   for a GPU with few units for doubles is busy with them for a while. Meanwhile others join sums and decide. */
+AMPI_K void ampi_k_ending_rates(const amp_inspect_job *job, ampi_k_ending *e) {
+    uint32_t group = AMP_BLOCK - 1u - threadIdx.x;
+    if (group >= AMP_GROUPS || job->purpose != AMP_FOR_STEP) return;
+    amp_rates_of(&e->rates[group], &job->group[group], e->next);
 }
 /* The record and the scaler to where they came from, and the record to the host, which can read its copy without
    waiting: see amp_step_mirror. */
@@ -332,11 +339,13 @@ AMPI_K void ampi_k_ending_end(const amp_inspect_job *job, const ampi_k_ending *e
     }
     if (threadIdx.x == 0) state->serial = e->serial;
 }
-/* One block ends the inspection: its first thread finds the norm, one of others meanwhile the rest of the record. e:
-   complete, with its rates; totals: valid in these two, totals->sum in the first; factor: see amp_sum_factor. */
+/* One block ends the inspection: its first thread finds the norm, its last ones meanwhile the rates, and one of others
+   the rest of the record. e: complete, but for its rates; totals: valid in the first and the last of these, totals->sum
+   in the first; factor: see amp_sum_factor. */
 AMPI_K void ampi_k_inspect_end(
     const amp_inspect_job *job, const amp_totals *totals, float factor, ampi_k_ending *e, ampi_k_inspect_state *state) {
     uint32_t group;
+    ampi_k_ending_rates(job, e);
     if (threadIdx.x == 0) ampi_conclude_norm(job, &e->record, totals);
     if (threadIdx.x == AMP_BLOCK / 2u) {
         ampi_ending at = {&e->record, &e->scaler, factor, 1};
@@ -365,7 +374,7 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, amp
     else
         *factor = ampi_k_inspect_pieces<0>(job, c, scale, divide, room, &state->found);
     __syncthreads();
-    if (whole) ampi_k_ending_rates(whole, e);
+    if (whole) ampi_k_ending_finite(whole, e);
     if (threadIdx.x == 0) {
         AMP_FENCE();
         last[0] = atomicInc((unsigned *)&state->ticket, gridDim.x - 1u) == gridDim.x - 1u;
@@ -403,7 +412,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     AMP_SHARED(ampi_k_ending, end, 1); /* one block */
     ampi_k_ending_begin(&job, end, state);
     __syncthreads();
-    ampi_k_ending_rates(&job, end);
+    ampi_k_ending_finite(&job, end);
     __syncthreads();
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }

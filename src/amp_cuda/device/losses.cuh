@@ -215,8 +215,8 @@ AMPI_K void ampi_k_xent_any(const amp_xent_job &d, amp_dtype t, size_t at, int w
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, at + i, m, wide_out);
     }
 }
-/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN: two groups at a time. Gradients need not
-   stay in the second-level cache, where logits wait for their second reading. */
+/* The same for arrays of one dtype of 16 bits, aligned alike, and without a NaN: two groups at a time. Gradients need
+   not stay in the second-level cache, where logits wait for their second reading. */
 AMPI_K void ampi_k_xent_eight(
     const amp_xent_job &d, amp_dtype t, size_t first, const ampi_k_raw *r, const amp_xent_row *row) {
     uint32_t y[8], w[4], k;
@@ -561,8 +561,8 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
 
-/* Sums over all rows, of what they count and, where there are many, of row_loss, where rows left out hold 0: a block per
-   lane of the rule's last level; whoever needs the sum adds up the lanes. */
+/* Sums over all rows, of what they count and, where there are many, of row_loss, where rows left out hold 0: a block
+   per lane of the rule's last level; whoever needs the sum adds up the lanes. */
 template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, double *lanes, ampi_k_room *room) {
     uint64_t chunks = rows / AMP_CHUNK + (rows % AMP_CHUNK != 0), c;
     double sum = 0.0;

@@ -78,8 +78,10 @@
 #  define AMP_TO_F8(x, t) ampi_k_bytes_of_f8(x, t)
 #endif
 
-#define AMPI_K       static __device__ __forceinline__
-#define AMPI_K_AT    __device__ __forceinline__                  /* a member function */
+#define AMPI_K    static __device__ __forceinline__
+#define AMPI_K_AT __device__ __forceinline__ /* a member function */
+#define AMPI_K_BLOCKS(n) \
+    (n * 256 / AMP_BLOCK) /* so many blocks of 256 threads on a multiprocessor: their registers fit */
 #define AMPI_K_APART static __device__ __attribute__((noinline)) /* with registers of its own */
 
 #if defined(__CUDACC__)

@@ -45,6 +45,7 @@ typedef struct ampi_k_updating {
     amp_draw draw;
     const ampi_k_u4 *keys; /* AMPI_KEYS for each amp_stored */
     int stochastic, moments, pair, drawn;
+    int coded;     /* moments in 8 bits; `moments` are the others */
     int brief;     /* Adam: ampi_k_adam_brief may; SGD: this is the parameter's first step */
     int grad_wide; /* gradients are aligned where the other arrays are */
 } ampi_k_updating;
@@ -399,6 +400,10 @@ AMPI_K void ampi_k_note_overflow(amp_step_record *record, amp_step_mirror *mirro
     const uint32_t known = atomicOr((unsigned *)((char *)record + at), 1u);
     if (mirror && !known) *(volatile ampi_k_u32 *)&mirror->word[at / 4u] = 1u;
 }
+AMPI_K void ampi_k_note_overflows(uint32_t found, amp_step_record *record, amp_step_mirror *mirror) {
+    if (found & AMP_WEIGHT_OVERFLOW) ampi_k_note_overflow(record, mirror, offsetof(amp_step_record, weight_overflow));
+    if (found & AMP_MOMENT_OVERFLOW) ampi_k_note_overflow(record, mirror, offsetof(amp_step_record, moment_overflow));
+}
 
 /* What all kinds of update fill in alike; grad and grad_type are the caller's. */
 AMPI_K void ampi_k_update_begin(
@@ -412,7 +417,7 @@ AMPI_K void ampi_k_update_begin(
     p->pair = p->e.low != NULL;
     p->zero = NULL;
     p->keys = keys;
-    p->moments = p->brief = 0;
+    p->moments = p->coded = p->brief = 0;
 }
 /* Where the arrays of a piece are aligned together, and whether the gradients are there, too. */
 AMPI_K ampi_k_ends ampi_k_update_ends(ampi_k_updating *p, uint64_t base) {
@@ -448,8 +453,7 @@ AMPI_K void ampi_k_update_piece(ampi_k_updating *p, const ampi_k_piece *c, const
     end = c->base + ends.head + 8u * groups;
     for (; at < end; at += 8u * AMP_BLOCK)
         found |= ampi_k_update_at<kind, counted, 8>(p, at, coef, &tally);
-    if (found & AMP_WEIGHT_OVERFLOW) ampi_k_note_overflow(record, mirror, offsetof(amp_step_record, weight_overflow));
-    if (found & AMP_MOMENT_OVERFLOW) ampi_k_note_overflow(record, mirror, offsetof(amp_step_record, moment_overflow));
+    ampi_k_note_overflows(found, record, mirror);
     if (counted) ampi_k_tally_end(&tally, &counts[c->param]);
 }
 /* By the block, which has a barrier to come: the keys of everything that is drawn. */
@@ -494,7 +498,13 @@ AMPI_K void ampi_k_update_entry(ampi_k_update_room *room, const amp_param_table 
     ((ampi_k_u32 *)&room->entry)[threadIdx.x] = ((const ampi_k_u32 *)&t->entries[c.param])[threadIdx.x];
     if (threadIdx.x == 0) room->chunk = c;
 }
-template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_job &job, uint32_t cuts) {
+template <int kind, int counted> struct ampi_k_plain { /* how the pieces of a kernel are done: see ampi_k_codes */
+    static AMPI_K_AT void piece(
+        ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef, const amp_update_job &job) {
+        ampi_k_update_piece<kind, counted>(p, c, coef, job.record, job.mirror, job.table.counts, job.count);
+    }
+};
+template <int kind, class way> AMPI_K void ampi_k_update_all(const amp_update_job &job, uint32_t cuts) {
     AMP_SHARED(ampi_k_update_room, room, 1);
     uint64_t i = blockIdx.x, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t k;
@@ -519,7 +529,7 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
             p.moments = amp_moments_of((amp_update_kind)kind, own->momentum);
             p.brief = kind == AMP_UPDATE_ADAM && ampi_k_is_brief(own);
             if (kind == AMP_UPDATE_SGD) p.brief = amp_is_first_step(room->record.steps, &p.e);
-            ampi_k_update_piece<kind, counted>(&p, &c, own, job.record, job.mirror, job.table.counts, job.count);
+            way::piece(&p, &c, own, job);
         }
         i += gridDim.x;
         if (i >= n) return;
@@ -529,12 +539,12 @@ template <int kind, int counted> AMPI_K void ampi_k_update_all(const amp_update_
 template <int kind>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    ampi_k_update_all<kind, 0>(job, cuts);
+    ampi_k_update_all<kind, ampi_k_plain<kind, 0>>(job, cuts);
 }
 template <int kind> /* the same, with the counts of lost updates */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_count_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    ampi_k_update_all<kind, 1>(job, cuts);
+    ampi_k_update_all<kind, ampi_k_plain<kind, 1>>(job, cuts);
 }
 
 /* The same for one parameter, whose update was made elsewhere. */

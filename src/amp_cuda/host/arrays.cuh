@@ -42,6 +42,13 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
 }
 
+/* Pieces of a list: parts of a chunk or, of many elements, longer ones, of which each block takes four or more. */
+static uint64_t ampi_cu_pieces(const ampi_cuda *c, ampi_k_list *l) {
+    const uint64_t enough = 4u * (uint64_t)c->sms * (uint64_t)c->blocks_per_sm;
+    for (l->bits = 5u; l->bits && l->chunks << (l->bits - 1u) >= enough;)
+        l->bits--;
+    return l->chunks << l->bits;
+}
 /* The next launch of a list: up to AMPI_CU_FEW arrays from *next on. 0 when nothing is left. */
 static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *arrays, size_t n, size_t *next) {
     uint64_t before = l->first_chunk + l->chunks;
@@ -51,11 +58,11 @@ static int ampi_cu_list(ampi_k_list *l, const amp_array *dst, const amp_array *a
         if (arrays[*next].count == 0) continue;
         l->data[l->n] = arrays[*next].data;
         l->count[l->n] = arrays[*next].count;
-        l->type[l->n] = arrays[*next].dtype;
+        l->type[l->n] = (uint8_t)arrays[*next].dtype;
         l->dst[l->n] = (dst ? dst : arrays)[*next].data;
-        l->dst_type[l->n] = (dst ? dst : arrays)[*next].dtype;
+        l->dst_type[l->n] = (uint8_t)(dst ? dst : arrays)[*next].dtype;
         l->chunks += ampi_cu_parts(arrays[*next].count, AMP_CHUNK);
-        l->n++;
+        l->end[l->n++] = (uint32_t)l->chunks;
     }
     return l->n != 0;
 }
@@ -81,8 +88,13 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     ampi_k_finite_sums *sums = host ? &c->scratch->finite : NULL;
     AMPI_TRY(ampi_cu_here(c));
     if (host) AMPI_TRY(ampi_cu_zero(ctx, sums, sizeof *sums));
-    while (ampi_cu_list(&list, dst, arrays, n, &next))
-        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_finite, list, unscale, sums));
+    while (ampi_cu_list(&list, dst, arrays, n, &next)) {
+        const uint64_t pieces = ampi_cu_pieces(c, &list);
+        if (unscale)
+            AMPI_TRY(ampi_cu_share(c, pieces, ampi_k_unscale, list, unscale, sums));
+        else
+            AMPI_TRY(ampi_cu_share(c, pieces, ampi_k_finite, list, sums));
+    }
     if (!host) return AMP_OK;
     AMPI_TRY(ampi_cu_copy(ctx, &c->mirror->finite, sums, sizeof *sums));
     ampi_cu_finite_report(&c->mirror->finite, arrays, host);
@@ -95,8 +107,10 @@ static amp_status ampi_cu_histogram(amp_ctx *ctx, const amp_array *arrays, size_
     size_t next = 0;
     ampi_k_histogram_bins *m = &c->mirror->histogram, *counted = &c->scratch->histogram;
     AMPI_TRY(ampi_cu_zero(ctx, counted, sizeof *counted));
-    while (ampi_cu_list(&list, NULL, arrays, n, &next))
-        AMPI_TRY(ampi_cu_share(c, list.chunks, ampi_k_histogram, list, counted));
+    while (ampi_cu_list(&list, NULL, arrays, n, &next)) {
+        const uint64_t pieces = ampi_cu_pieces(c, &list);
+        AMPI_TRY(ampi_cu_share(c, pieces, ampi_k_histogram, list, counted));
+    }
     AMPI_TRY(ampi_cu_copy(ctx, m, counted, sizeof *counted));
     memset(host, 0, sizeof *host);
     host->total = m->bins[0];

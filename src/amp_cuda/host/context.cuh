@@ -8,7 +8,7 @@
 #define AMPI_CU_DEFERRED 64u      /* blocks freed inside captures */
 #define AMPI_CU_TRIES    16       /* candidates that tuning times, */
 #define AMPI_CU_ROUNDS   5        /* each so often */
-#define AMPI_CU_LOOKS    1000000  /* at a copy of the record that the device is writing */
+#define AMPI_CU_LOOKS    1000     /* at a copy of the record that the device is writing */
 #define AMPI_CU_BIAS     262144u  /* bytes after the workspace for a bias of a different dtype */
 
 typedef struct ampi_cu_scratch {
@@ -39,12 +39,12 @@ typedef struct ampi_cu_plan {
     uint32_t _pad;
 } ampi_cu_plan;
 
-/* All kernels: the lists of the device's parts, and those that there are of each kind of update and each format. */
+/* All kernels: the lists of the device's parts, and those of each kind of update and each format. */
 #define AMPI_CU_KERNELS(X) \
     AMPI_K_ARRAYS(X) \
     AMPI_K_QUANTIZE(X) AMPI_K_INSPECT(X) AMPI_K_UPDATE(X) AMPI_K_LOSSES(X) AMPI_K_PRODUCTS(X) AMPI_K_COLUMNS(X)
 #define AMPI_CU_ONE(...) +1u
-#define AMPI_CU_RESIDENT (2u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
+#define AMPI_CU_RESIDENT (3u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
 /* cuDevicePrimaryCtxGetState: is the device in use by this process? */
 typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {

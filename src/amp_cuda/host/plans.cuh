@@ -16,6 +16,7 @@ static cudaDataType ampi_cu_type(amp_dtype t) {
 /* The dtype that cuBLASLt wants a bias in, and (with an FP8 d) a C that is not read. */
 static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     if (!ampi_cu_f8(p->a.dtype)) return p->d.dtype;
+    if (ampi_cu_f8(p->d.dtype) && p->aux.data && p->aux.dtype == AMP_F16) return AMP_F16; /* as its aux */
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
@@ -95,6 +96,7 @@ static void ampi_cu_lt_epilogue(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)plan->epilogue;
     int sums = epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
     const void *bias = plan->convert ? c->bias : p->bias.data;
+    cudaDataType aux_type = ampi_cu_type(p->aux.dtype);
     int64_t ld = (int64_t)p->ldd;
     if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
     if (sums) bias = p->dbias.data;
@@ -107,6 +109,8 @@ static void ampi_cu_lt_epilogue(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_GELU_AUX) || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_DGELU)) {
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux.data, sizeof p->aux.data);
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
+        if (p->aux.dtype != p->d.dtype)
+            ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &aux_type, sizeof aux_type);
     }
 }
 static void ampi_cu_lt_f8(ampi_cu_lt *lt, const amp_gemm_job *p) {
@@ -242,8 +246,11 @@ static uint32_t ampi_cu_gelu_epilogue(const amp_gemm_job *p) {
     if (p->aux.data) return p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     return p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
+/* Beside an FP8 d there is one of 16 bits. */
 static int ampi_cu_aux_fits(const amp_gemm_job *p) {
-    return p->aux.data && p->aux.dtype == p->d.dtype && p->ldd % 8u == 0 && p->batch == 1u;
+    const int short_one = ampi_cu_f8(p->d.dtype) && amp_dtype_size(p->aux.dtype) == 2u;
+    if (!p->aux.data || (p->aux.dtype != p->d.dtype && !short_one)) return 0;
+    return p->ldd % 8u == 0 && p->batch == 1u;
 }
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
     int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
@@ -254,7 +261,8 @@ static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *pl
 }
 static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) {
     if (p->aux.data && !ampi_cu_aux_fits(p))
-        return "aux is not as cuBLASLt wants it: d's dtype, a leading dimension that is a multiple of 8, no batch";
+        return "aux is not as cuBLASLt wants it: d's dtype (of an FP8 d, or 16 bits), a leading dimension that is a "
+               "multiple of 8, no batch";
     plan->epilogue = ampi_cu_gelu_epilogue(p);
     return NULL;
 }
@@ -317,8 +325,25 @@ static const char *ampi_cu_leave_bias(const amp_gemm_job *p, ampi_cu_plan *plan)
     return NULL;
 }
 
+/* The column sums after a product that could make them, too: where that is two kernels, ours may be faster. */
+static const char *ampi_cu_leave_sums(const ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan *plan) {
+    const char *why = ampi_cu_fuse_epilogue(c, p, 0, plan);
+    if (why || plan->epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD) return "there is nothing to leave";
+    plan->epilogue = CUBLASLT_EPILOGUE_DGELU;
+    return NULL;
+}
+
 /* The ways of a product through cuBLASLt, best first: with the sums that are allowed, then with those of FP32; each
-   with the epilogue in the product, then after it (of FP8, last, the bias, too). */
+   with the epilogue in the product, without its column sums, and after it (of FP8, last, the bias, too). */
+#define AMPI_CU_WAYS 4u
+static const char *ampi_cu_way(const ampi_cuda *c, const amp_gemm_job *p, uint32_t way, ampi_cu_plan *plan) {
+    switch (way) {
+    case 0: return ampi_cu_fuse_epilogue(c, p, 0, plan);
+    case 1: return ampi_cu_leave_sums(c, p, plan);
+    case 2: return ampi_cu_split_epilogue(c, p, plan);
+    default: return ampi_cu_f8(p->a.dtype) ? ampi_cu_leave_bias(p, plan) : "there is nothing to leave";
+    }
+}
 typedef struct ampi_cu_ways {
     const ampi_cuda *c;
     const amp_gemm_job *p;
@@ -328,14 +353,12 @@ typedef struct ampi_cu_ways {
 
 static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
     const char *why = ampi_cu_refusal(it->c, it->p);
-    int f16 = ampi_cu_f16_sums(it->p), f8 = ampi_cu_f8(it->p->a.dtype);
-    uint32_t ways = f16 ? 4u : 2u + (uint32_t)f8;
-    if (why) it->next = 4u;
+    const uint32_t f16 = ampi_cu_f16_sums(it->p) ? AMPI_CU_WAYS : 0u, ways = AMPI_CU_WAYS + f16;
+    if (why) it->next = ways;
     while (it->next < ways) {
         uint32_t way = it->next++;
-        plan->compute = f16 && way < 2u ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
-        why = way % 2u ? ampi_cu_split_epilogue(it->c, it->p, plan) : ampi_cu_fuse_epilogue(it->c, it->p, 0, plan);
-        if (f8 && way == 2u) why = ampi_cu_leave_bias(it->p, plan);
+        plan->compute = way < f16 ? (uint32_t)CUBLAS_COMPUTE_16F : ampi_cu_f32_sums(it->c, it->p);
+        why = ampi_cu_way(it->c, it->p, way % AMPI_CU_WAYS, plan);
         if (!why) return 1;
         if (!it->why) it->why = why;
     }

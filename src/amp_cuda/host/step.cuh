@@ -25,6 +25,12 @@ static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
     return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
 }
 
+/* A mirror, and what was read from it last. */
+typedef struct ampi_cu_mirror {
+    amp_step_mirror written;
+    amp_step_record last;
+} ampi_cu_mirror;
+static_assert(offsetof(ampi_cu_mirror, written) == 0, "the front knows the first member alone");
 static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     ampi_cuda *c = ampi_cu_self(ctx);
     void *p = NULL;
@@ -32,8 +38,8 @@ static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     *out = NULL;
     AMPI_TRY(ampi_cu_here(c));
     ampi_cu_relax(c);
-    AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(amp_step_mirror), how)));
-    memset(p, 0, sizeof(amp_step_mirror));
+    AMPI_TRY(ampi_cu_did(c, "cudaHostAlloc", cudaHostAlloc(&p, sizeof(ampi_cu_mirror), how)));
+    memset(p, 0, sizeof(ampi_cu_mirror));
     *out = (amp_step_mirror *)p;
     return AMP_OK;
 }
@@ -57,13 +63,22 @@ static int ampi_cu_mirror_read(const amp_step_mirror *mirror, amp_step_record *o
     }
     return other == 0;
 }
+/* The device writes a record in about a microsecond; but it may be stopped on the way, by a debugger or for another
+   process. Then the record of the last call is as new as one that is whole can be. */
 static amp_status ampi_cu_poll(
     amp_ctx *ctx, const amp_step_record *record, const amp_step_mirror *mirror, amp_step_record *out) {
+    ampi_cu_mirror *own = (ampi_cu_mirror *)mirror;
+    amp_step_record now;
     int tries;
+    (void)ctx;
     (void)record;
-    for (tries = 0; tries < AMPI_CU_LOOKS; tries++) /* the device writes it in about a microsecond */
-        if (ampi_cu_mirror_read(mirror, out)) return AMP_OK;
-    return amp_fail(ctx, AMP_ERR_CUDA, "the device does not finish writing the record");
+    for (tries = 0; tries < AMPI_CU_LOOKS; tries++) {
+        if (!ampi_cu_mirror_read(mirror, &now)) continue;
+        own->last = now;
+        break;
+    }
+    *out = own->last;
+    return AMP_OK;
 }
 
 static amp_status ampi_cu_set_record(
@@ -93,7 +108,9 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     uint32_t cuts = ampi_cu_cuts(c, &job->table);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
+    const int codes = job->moment == AMP_MOMENT_8BIT;
 #define AMP_X(kind_, rule, moments) \
+    if (job->kind == kind_ && codes) return ampi_cu_share(c, pieces, ampi_k_update_codes<kind_>, *job, cuts); \
     if (job->kind == kind_ && !job->count) return ampi_cu_share(c, pieces, ampi_k_update<kind_>, *job, cuts); \
     if (job->kind == kind_ && job->count) return ampi_cu_share(c, pieces, ampi_k_count_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
