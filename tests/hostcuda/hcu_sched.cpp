@@ -284,7 +284,9 @@ static void release_block(Block &k) {
     k.arrived = 0;
     k.generation++;
     L->progress = true;
-    if (HCU_HAS_TSAN) reads_segment();
+    if (!HCU_HAS_TSAN) return;
+    if (k.live < L->threads_per_block) reads_lanes_ordered(); /* what has ended is not before this barrier */
+    reads_segment();
 }
 static void release_grid() {
     for (Thread &t : L->threads)
