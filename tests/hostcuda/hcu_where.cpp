@@ -1,5 +1,5 @@
-/* hcu_where.cpp - where a grid is: for messages, for whoever waits, and for whoever presses Ctrl-C; and who made the two
- * accesses of which TSan reports. */
+/* hcu_where.cpp - where a grid is: for messages, for whoever waits, and for whoever presses Ctrl-C; and who made the
+ * two accesses of which TSan reports. */
 #include "hcu_sched.h"
 #include <sys/time.h>
 #include <unistd.h>
