@@ -6,12 +6,15 @@
  *   - that came from two blocks whose threads do not share their identities: no thread is behind both, or
  *   - that came from two threads of its block since the last barrier: no thread is behind one and not behind the
  *     other.
- * Both hold as long as only launches and barriers of blocks order threads. In a kernel that was seen to use a fence,
- * or to launch another, and in a cooperative launch, nothing is left out; in one that was seen to use __syncwarp,
- * only the former is. TSan keeps four accesses for each eight bytes, and any may push another out, so of one thread
- * in 64, chosen by chance, every read is passed on. */
+ * Both hold as long as only launches and barriers of blocks order threads. In a kernel that was seen to use a fence or
+ * an atomic that orders, or to launch another, and in a cooperative launch, nothing is left out; in one that was seen
+ * to use __syncwarp, or a barrier that not all threads of the block reach, only the former is. Nothing is left out of
+ * the first two blocks of a kernel, which show what it uses: what none of them did, and a later block does, is known
+ * too late for the reads before it. TSan keeps four accesses for each eight bytes, and any may push another out, so
+ * of one thread in 64, chosen by chance, every read is passed on. */
 #include "hcu_core.h"
 #if HCU_HAS_TSAN && !defined(__clang__) /* clang links TSan's library into the program: no second definition */
+#  include <dlfcn.h>
 #  include <cstring>
 
 extern "C" {
@@ -20,7 +23,9 @@ void __tsan_read4_pc(void *, void *);
 void __tsan_read8_pc(void *, void *);
 }
 
-#  define HCU_QUICK extern "C" __attribute__((optimize("omit-frame-pointer")))
+/* Other threads of the host run meanwhile: of their reads none is left out. */
+#  define HCU_OF_THREAD __attribute__((tls_model("initial-exec"))) thread_local
+#  define HCU_QUICK     extern "C" __attribute__((optimize("omit-frame-pointer")))
 
 namespace hcu {
 namespace {
@@ -47,15 +52,20 @@ template <unsigned Shift> Reader Table<Shift>::reader[kEntries];
 
 /* The epochs of this launch, and of this block since its last barrier, as they stand in a table; 0: in none, for all
  * addresses have upper bits. */
-uint32_t g_in_launch, g_in_segment;
+HCU_OF_THREAD uint32_t g_in_launch, g_in_segment;
 uint32_t g_launch_epoch, g_segment_epoch; /* the same, while a witness runs, too */
 unsigned g_epoch;
 Random g_random;
-uint16_t g_thread, g_half;  /* who runs */
-bool g_on, g_lanes_ordered; /* not on: nothing is left out */
-struct Habits { bool orders, orders_lanes; };
+uint16_t g_thread, g_half; /* who runs */
+struct Habits {
+    bool orders, orders_lanes;
+    unsigned blocks; /* that have begun */
+};
+constexpr unsigned kLearned = 2; /* blocks that show a kernel's habits */
 Map<const void *, Habits> &g_habits = *new Map<const void *, Habits>;
-const void *g_kernel;
+HCU_OF_THREAD Habits *g_kernel; /* of the launch that this thread of the host runs */
+HCU_OF_THREAD bool g_on;        /* not on: nothing is left out */
+bool g_cooperative;
 
 uint32_t next_epoch() {
     if (++g_epoch > kLastEpoch) {
@@ -77,7 +87,7 @@ template <unsigned Shift> __attribute__((noinline)) void note(uintptr_t address,
     bool other_thread = known && before.segment == segment && before.thread != (g_thread | g_half);
     if (other_half)
         Table<Shift>::enough[entry] = upper ^ g_launch_epoch;
-    else if (other_thread && !g_lanes_ordered)
+    else if (other_thread && !g_kernel->orders_lanes)
         Table<Shift>::enough[entry] = upper ^ g_segment_epoch;
     else
         before = {upper ^ g_launch_epoch, segment, uint16_t(g_thread | g_half)};
@@ -99,6 +109,8 @@ void reads_segment() {
 }
 void reads_block(unsigned half) {
     g_half = half ? kHalf : 0;
+    g_on = !g_cooperative && !g_kernel->orders && g_kernel->blocks >= kLearned;
+    g_kernel->blocks = std::min(g_kernel->blocks + 1, kLearned);
     reads_segment();
 }
 void reads_thread(unsigned number) {
@@ -109,26 +121,27 @@ void reads_thread(unsigned number) {
     g_in_segment = witness ? 0 : g_segment_epoch;
 }
 void reads_launch(const void *kernel, bool cooperative) {
-    const Habits *habits = g_habits.get(kernel);
-    g_kernel = kernel;
-    g_lanes_ordered = habits && habits->orders_lanes;
-    if (cooperative || (habits && habits->orders)) return;
-    g_on = true;
+    g_kernel = &g_habits[kernel];
+    g_cooperative = cooperative;
     g_launch_epoch = next_epoch();
     g_segment_epoch = next_epoch();
 }
-void reads_end() {
+static void leave_nothing_out() {
     g_on = false;
     g_in_launch = g_in_segment = 0;
 }
+void reads_end() {
+    leave_nothing_out();
+    g_kernel = nullptr;
+}
 void reads_ordered() {
-    if (!g_on) return;
-    g_habits[g_kernel].orders = true;
-    reads_end();
+    if (!g_kernel) return;
+    g_kernel->orders = true;
+    leave_nothing_out();
 }
 void reads_lanes_ordered() {
-    if (!g_on || g_lanes_ordered) return;
-    g_habits[g_kernel].orders_lanes = g_lanes_ordered = true;
+    if (!g_kernel || g_kernel->orders_lanes) return;
+    g_kernel->orders_lanes = true;
     reads_segment();
 }
 } // namespace hcu
@@ -142,6 +155,36 @@ HCU_QUICK void __tsan_read4(void *p) {
 HCU_QUICK void __tsan_read8(void *p) {
     if (!hcu::left_out<3>(p)) __tsan_read8_pc(p, __builtin_return_address(0));
 }
+
+/* Atomics, as those of libcu++: TSan knows how they order threads. Each of these ends in a jump to the library's, which
+ * reports the place of the call. */
+#  define HCU_ATOMIC(type, name, parameters, ...) \
+    extern "C" type name parameters { \
+        static type(*next) parameters; \
+        if (order != __ATOMIC_RELAXED) hcu::reads_ordered(); \
+        if (!next) next = reinterpret_cast<type(*) parameters>(dlsym(RTLD_NEXT, #name)); \
+        return next(__VA_ARGS__); \
+    }
+#  define HCU_UPDATE(type, name) HCU_ATOMIC(type, name, (volatile void *p, type v, int order), p, v, order)
+#  define HCU_ATOMICS(type, of) \
+    HCU_ATOMIC(type, of##_load, (const volatile void *p, int order), p, order) \
+    HCU_ATOMIC(void, of##_store, (volatile void *p, type v, int order), p, v, order) \
+    HCU_UPDATE(type, of##_exchange) \
+    HCU_UPDATE(type, of##_fetch_add) \
+    HCU_UPDATE(type, of##_fetch_sub) \
+    HCU_UPDATE(type, of##_fetch_and) \
+    HCU_UPDATE(type, of##_fetch_or) \
+    HCU_UPDATE(type, of##_fetch_xor) \
+    HCU_UPDATE(type, of##_fetch_nand) \
+    HCU_ATOMIC(bool, of##_compare_exchange_strong, (volatile void *p, void *old, type v, int order, int otherwise), p, \
+        old, v, order, otherwise) \
+    HCU_ATOMIC(bool, of##_compare_exchange_weak, (volatile void *p, void *old, type v, int order, int otherwise), p, \
+        old, v, order, otherwise)
+HCU_ATOMICS(uint8_t, __tsan_atomic8)
+HCU_ATOMICS(uint16_t, __tsan_atomic16)
+HCU_ATOMICS(uint32_t, __tsan_atomic32)
+HCU_ATOMICS(uint64_t, __tsan_atomic64)
+HCU_ATOMIC(void, __tsan_atomic_thread_fence, (int order), order)
 #else
 namespace hcu {
 void reads_segment() {}

@@ -4,12 +4,10 @@
  * wait run as plain calls on one reused stack, so kernels without barriers cost no switch.  One OS thread makes every
  * run deterministic; the order of threads, warps and blocks is chosen by the test.  Under TSan every CUDA thread has
  * an identity of its own and only CUDA's ordering makes happens-before edges, so races show whatever the schedule. */
-#include "hcu_core.h"
+#include "hcu_sched.h"
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
-#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -202,63 +200,11 @@ static Fiber *new_fiber() {
 
 static const char *const kWarpOpName[] = {
     "shfl", "ballot", "any", "all", "syncwarp", "match", "reduce", "wmma", "coalesced_threads or __activemask"};
-enum State : unsigned char { NEW, READY, AT_BARRIER, AT_GRID_BARRIER, AT_WARP_OP, DONE };
-struct Thread {
-    State state;
-    WarpOp op; /* the warp operation it waits in */
-    unsigned mask;
-    uint64_t bits;
-    Exchange *exchange;
-    Fiber *fiber;
-    const char *file; /* the place it waits at */
-    int line;
-    bool fenced; /* TSan model of fences and atomics, see fence() */
-    unsigned atomics;
-    const void *atomic_at[4];
-};
-struct Block {
-    uint3 index;
-    unsigned live, arrived, generation;
-    int predicate[4], result[2][4]; /* by BarrierOp; results are kept for two generations */
-    const char *file;               /* where the first thread arrived */
-    int line;
-    char *dynamic, *arena;
-    uint64_t touched; /* shared arrays already poisoned for this block */
-    char *token;      /* two TSan tokens, at an address no recent block used */
-};
-struct Warp { unsigned live, waiting; };
-struct SharedArray {
-    const void *site;
-    size_t offset, bytes;
-};
-struct Child {
-    std::function<void()> run;
-    ChildOrder order;
-    size_t block;   /* of the parent; its children in order wait for one another */
-    void *identity; /* TSan, with two tokens */
-    char start[8], done[8];
-};
-struct Launch {
-    const void *function;
-    const KernelDesc *desc;
-    void **args;
-    GridConfig config;
-    unsigned threads_per_block, warps_per_block;
-    std::vector<Block> blocks;
-    std::vector<Thread> threads;
-    std::vector<Warp> warps;
-    std::vector<unsigned> order;
-    std::vector<SharedArray> arrays;
-    size_t next, arrays_end, shared_bytes;
-    unsigned current, live, at_grid_barrier, grid_generation;
-    char *token; /* TSan: start, end, two for the grid barrier */
-    bool progress;
-    std::vector<Child *> children;
-};
-static Launch *L;
-static size_t g_launches, g_blocks_done, g_first_block; /* for say_where */
+Launch *L;
+size_t g_launches, g_blocks_done;
+static size_t g_first_block;
 static constexpr unsigned kLevels = 4;
-static unsigned g_level; /* of the grid that runs: 1 for one that a kernel launched */
+unsigned g_level;
 static std::vector<Fiber *> &g_idle =
     *new std::vector<Fiber *>; /* never destroyed: leak checkers run after static destructors */
 
@@ -319,7 +265,7 @@ static void wait_here(State s) {
     me().state = s;
     swap_to(&g_main);
 }
-static bool thread_runs() { return L && g_self != &g_main; }
+bool thread_runs() { return L && g_self != &g_main; }
 static thread_local bool t_runs_grid; /* this thread of the host does, while others may wait for it */
 bool yield_thread() {
     if (!t_runs_grid || !thread_runs()) return false;
@@ -338,7 +284,9 @@ static void release_block(Block &k) {
     k.arrived = 0;
     k.generation++;
     L->progress = true;
-    if (HCU_HAS_TSAN) reads_segment();
+    if (!HCU_HAS_TSAN) return;
+    if (k.live < L->threads_per_block) reads_lanes_ordered(); /* what has ended is not before this barrier */
+    reads_segment();
 }
 static void release_grid() {
     for (Thread &t : L->threads)
@@ -521,6 +469,7 @@ static char *block_arena(size_t index_in_group) {
     g_arena_used = false;
     return g_arena + kArena * g_arena_slot;
 }
+bool in_shared(const void *p) { return g_arena && p >= g_arena && p < g_arena + kArena * kArenaSlots; }
 void *shared_dynamic() { return my_block().dynamic; }
 void *shared_static(const void *site, size_t bytes, size_t align) {
     Block &k = my_block();
@@ -621,7 +570,7 @@ static std::vector<Fiber *> &tsan_fibers() {
 /* Neighbouring blocks, in each direction, and launches after one another use disjoint TSan identities: one identity
  * in both would carry the first block's history into the second one's barriers and hide races between blocks.  gcc's
  * runtime has room for them; clang's tracks 255. */
-static unsigned half_of(const uint3 &block) { return unsigned(block.x + block.y + block.z + g_launches) & 1; }
+unsigned half_of(const uint3 &block) { return unsigned(block.x + block.y + block.z + g_launches) & 1; }
 static void assign_tsan_fibers(Launch &l) {
     std::vector<Fiber *> &slots = tsan_fibers();
     for (size_t i = 0; i < l.threads.size(); i++) {
@@ -780,146 +729,7 @@ void run_grid(const void *function, const KernelDesc *desc, void **args, const G
     delete[] l.token;
     hb_quiet(false);
 }
-
-/* ---- where a grid is: for messages, for whoever waits, and for whoever presses Ctrl-C ---------------------------- */
-
-static int thread_text(char *to, size_t n) {
-    return snprintf(to, n, "kernel %s, block (%u,%u,%u), thread (%u,%u,%u)", L->config.name, blockIdx.x, blockIdx.y,
-        blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
-}
-void print_place() {
-    char text[400];
-    if (!thread_runs()) return;
-    thread_text(text, sizeof text);
-    fprintf(stderr, "HOSTCUDA AT: %s\n", text);
-}
-#if HCU_HAS_ASAN
-extern "C" void __ubsan_on_report() { /* the sanitizer calls it before it prints, and has no callback at its end */
-    char text[400];
-    if (!thread_runs()) return;
-    thread_text(text, sizeof text);
-    fprintf(stderr, "HOSTCUDA UNDEFINED AT: %s\n", text);
-}
-#endif
-static int g_progress_fd = -1, g_interval = 10, g_same_place;
-static void say(int fd, const char *text) {
-    if (write(fd, text, strlen(text)) < 0) _exit(1);
-}
-/* Handlers of signals: no lock is taken, nothing is changed; at worst a number is one behind. */
-static void say_where(int fd, bool all) {
-    char text[600], place[400];
-    if (!L) return say(fd, "hostcuda: no kernel runs\n");
-    size_t blocks = size_t(L->config.grid.x) * L->config.grid.y * L->config.grid.z;
-    int n = thread_runs() ? thread_text(place, sizeof place)
-                          : snprintf(place, sizeof place, "kernel %s, between two threads", L->config.name);
-    if (n < 0) return;
-    snprintf(text, sizeof text, "hostcuda: launch %zu: %s; %zu of %zu blocks are done\n", g_launches, place,
-        g_blocks_done, blocks);
-    say(fd, text);
-    for (size_t i = 0, shown = 0; all && i < L->threads.size() && shown < 40; i++) {
-        const Thread &t = L->threads[i];
-        bool waits = t.state == AT_BARRIER || t.state == AT_GRID_BARRIER || t.state == AT_WARP_OP;
-        if (!waits || (i && L->threads[i - 1].state == t.state && L->threads[i - 1].line == t.line)) continue;
-        size_t last = i;
-        while (last + 1 < L->threads.size() && L->threads[last + 1].state == t.state &&
-            L->threads[last + 1].line == t.line)
-            last++;
-        const uint3 &b = L->blocks[i / L->threads_per_block].index;
-        snprintf(text, sizeof text, "    block (%u,%u,%u), threads %zu to %zu of the launch wait at %s:%d\n", b.x, b.y,
-            b.z, i % L->threads_per_block, last % L->threads_per_block, t.file, t.line);
-        say(fd, text);
-        shown++;
-    }
-}
-static void on_interrupt(int) {
-    say_where(2, true);
-    if (g_progress_fd >= 0) say_where(g_progress_fd, true);
-    _exit(130);
-}
-static void on_timer(int) {
-    static size_t launch, done;
-    static uint3 thread;
-    bool same = L && launch == g_launches && done == g_blocks_done && !memcmp(&thread, &threadIdx, sizeof thread);
-    g_same_place = same ? g_same_place + 1 : 0;
-    launch = g_launches;
-    done = g_blocks_done;
-    thread = threadIdx;
-    if (!L) return;
-    say_where(g_progress_fd, false);
-    if (g_same_place == 3)
-        say(g_progress_fd,
-            "hostcuda: that thread has run for half a minute: a loop that waits for another thread or block? They take "
-            "turns here only at barriers, and blocks run one after another\n");
-}
-static void handle(int signal, void (*handler)(int)) {
-    struct sigaction before{}, action{};
-    if (sigaction(signal, nullptr, &before) || before.sa_handler != SIG_DFL) return; /* the program has its own */
-    action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;
-    sigaction(signal, &action, nullptr);
-}
-void report_init() {
-#if HCU_HAS_ASAN || HCU_HAS_MSAN
-    __sanitizer_set_death_callback(print_place);
-#endif
-    handle(SIGINT, on_interrupt);
-    const char *fd = getenv("HCU_PROGRESS");
-    if (!fd) return;
-    g_progress_fd = atoi(fd);
-    if (const char *seconds = getenv("HCU_PROGRESS_EVERY")) g_interval = atoi(seconds);
-    handle(SIGALRM, on_timer);
-    itimerval every{};
-    every.it_interval.tv_sec = every.it_value.tv_sec = g_interval;
-    setitimer(ITIMER_REAL, &every, nullptr);
-}
 } // namespace hcu
-
-#if HCU_HAS_TSAN
-/* TSan calls this after each report: who made the access is known exactly, and of the other one what its
- * identity says. */
-extern "C" int __tsan_get_report_data(void *report, const char **what, int *count, int *stacks, int *mops, int *places,
-    int *mutexes, int *threads, int *tids, void **sleep_trace, unsigned long trace_size);
-extern "C" int __tsan_get_report_mop(void *report, unsigned long index, int *tid, void **address, int *size, int *write,
-    int *atomic, void **trace, unsigned long trace_size);
-extern "C" int __tsan_get_report_thread(void *report, unsigned long index, int *tid, unsigned long *os_id, int *running,
-    const char **name, int *parent, void **trace, unsigned long trace_size);
-extern "C" void __tsan_on_report(void *report) {
-    using namespace hcu;
-    int tid = -1, other = -1, size, write, atomic, running, parent, n[7] = {0}, mops = 0;
-    void *address = nullptr, *trace[1];
-    const char *what;
-    if (!thread_runs()) return;
-    __tsan_get_report_data(report, &what, &n[0], &n[1], &mops, &n[2], &n[3], &n[4], &n[5], trace, 1);
-    if (mops < 2) return; /* no race: a call that is not safe in a signal's handler */
-    if (!__tsan_get_report_mop(report, 1, &other, &address, &size, &write, &atomic, trace, 1)) return;
-    print_place();
-    const char *name = nullptr;
-    for (unsigned long i = 0; i < 4; i++) {
-        unsigned long os_id;
-        if (__tsan_get_report_thread(report, i, &tid, &os_id, &running, &name, &parent, trace, 1) && tid == other)
-            break;
-        name = nullptr;
-    }
-    unsigned slot, level;
-    bool shared = g_arena && static_cast<char *>(address) >= g_arena &&
-        static_cast<char *>(address) < g_arena + kArena * kArenaSlots;
-    if (!name || sscanf(name, "hcu %u %u", &level, &slot) != 2) {
-        fprintf(stderr, "HOSTCUDA OTHER: the host, a copy, or another stream\n");
-        return;
-    }
-    if (level != g_level) {
-        fprintf(stderr, "HOSTCUDA OTHER: a thread of another grid, which this one does not wait for\n");
-        return;
-    }
-    unsigned count = unsigned(L->threads.size()), t = slot % count % L->threads_per_block;
-    const dim3 &b = L->config.block;
-    bool same_half = slot / count == half_of(L->blocks[0].index);
-    fprintf(stderr, "HOSTCUDA OTHER: thread (%u,%u,%u) of %s\n", t % b.x, t / b.x % b.y, t / (b.x * b.y),
-        shared          ? "the same block, in shared memory"
-            : same_half ? "the same block or of an earlier one"
-                        : "another block");
-}
-#endif
 
 extern "C" void hcu_set_order(int order, unsigned seed) { hcu::set_order(order, seed); }
 extern "C" void hcu_set_abort(int on) { hcu::set_abort(on); }
