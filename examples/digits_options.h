@@ -34,14 +34,6 @@ static const char help[] =
     "Built-in data: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning\n"
     "Repository, CC BY 4.0.\n";
 
-static double number(const char *option, const char *text, double low, double high, int whole) {
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text || *end || !(v >= low && v <= high) || (whole && floor(v) < v))
-        fail("%s: '%s' is not a%s number from %g to %g", option, text, whole ? " whole" : "", low, high);
-    return v;
-}
-
 static int is_word(const char *text, size_t length, const char *word) {
     return length == strlen(word) && !strncmp(text, word, length);
 }

@@ -80,6 +80,15 @@ typedef struct options {
     long places;
 } options;
 
+/* A number that an option has as text. */
+PROGRAM_FN double number(const char *option, const char *text, double low, double high, int whole) {
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end || !(v >= low && v <= high) || (whole && floor(v) < v))
+        fail("%s: '%s' is not a%s number from %g to %g", option, text, whole ? " whole" : "", low, high);
+    return v;
+}
+
 /* What was not given comes from the setting. */
 static void complete(options *o, const struct setting *s, size_t images_in_train) {
     if (!o->hidden) o->hidden = s->hidden;

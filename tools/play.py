@@ -70,6 +70,8 @@ def part(name):
 
 def main():
     digits, page = sys.argv[1:]
+    for cache in ('ZIG_GLOBAL_CACHE_DIR', 'ZIG_LOCAL_CACHE_DIR'):
+        os.environ.setdefault(cache, os.path.abspath(os.path.join(os.environ.get('BUILD', 'build'), 'zig', 'cache')))
     with tempfile.TemporaryDirectory() as folder:
         for compiler in compilers():
             if works(compiler, folder):
