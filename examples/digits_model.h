@@ -1,5 +1,5 @@
 /* digits_model.h - the network of digits.c: parameters, layers, forward, backward, accuracy; and a look at its
-   gradients and weights by size. Included by digits.c alone. */
+   gradients and weights by size. Included by digits_train.h alone. */
 #ifndef DIGITS_MODEL_H
 #define DIGITS_MODEL_H
 
@@ -221,7 +221,7 @@ static amp_ledger_row ledger_row(const amp_ctx *ctx, const char *label) { /* all
     return row;
 }
 
-static void result_bytes(result *r, const amp_ctx *ctx) {
+PROGRAM_FN void result_bytes(result *r, const amp_ctx *ctx) {
     r->masters = ledger_row(ctx, "params.master").bytes;
     r->model = ledger_row(ctx, "params.model").bytes;
     r->weights = r->masters + r->model;
@@ -277,7 +277,7 @@ static void count_gradients(network *probe, const network *net, const float *x, 
 
 /* A weight in [2^e, 2^(e+1)) has FP16 neighbours at a distance of 2^(e-10); a move below half of that is rounded
    away. */
-static double frozen_weights(network *net, double lr) {
+PROGRAM_FN double frozen_weights(network *net, double lr) {
     amp_array list[2 * MAX_LAYERS];
     amp_histogram h;
     size_t n = amp_params_count(net->params), i;
@@ -291,7 +291,7 @@ static double frozen_weights(network *net, double lr) {
 }
 
 /* The first positive weight of the first layer, as FP16, that a step of size lr does not move; 0 if all move. */
-static double stuck_weight(network *net, double lr) {
+PROGRAM_FN double stuck_weight(network *net, double lr) {
     size_t n = amp_param_get(net->params, 0).count, i;
     float *w = (float *)allocate(n, sizeof *w);
     double found = 0;

@@ -135,19 +135,4 @@ static options parse(int argc, char **argv) {
     return o;
 }
 
-/* What was not given comes from the setting. */
-static void complete(options *o, const struct setting *s, size_t images_in_train) {
-    if (!o->hidden) o->hidden = s->hidden;
-    if (!o->batch) o->batch = s->batch;
-    if (!(o->lr > 0)) o->lr = s->lr;
-    if (!o->places) o->places = s->places;
-    if (o->batch > images_in_train)
-        fail("--batch: %lu is more than the %lu training images", (unsigned long)o->batch,
-            (unsigned long)images_in_train);
-    if (!o->epochs) {
-        size_t per_epoch = images_in_train / o->batch;
-        o->epochs = (s->steps + per_epoch - 1) / per_epoch;
-    }
-}
-
 #endif
