@@ -133,6 +133,8 @@ static uint64_t hash_set(uint64_t h, const amp_params *p) {
         h = hash_array(h, e.accum);
         h = hash_array(h, e.moment[0]);
         h = hash_array(h, e.moment[1]);
+        h = hash_array(h, e.moment_scale[0]);
+        h = hash_array(h, e.moment_scale[1]);
     }
     return h;
 }
@@ -506,7 +508,7 @@ static amp_status try_params_create(void) {
     if (fuzz_percent(30)) d.grad = some_dtype();
     d.master = (amp_master)fuzz_below(4);
     if (fuzz_percent(30)) d.moments = (int32_t)fuzz_below(4) - 1;
-    if (fuzz_percent(30)) d.moment = fuzz_percent(80) ? AMP_BF16 : some_dtype();
+    if (fuzz_percent(30)) d.moment = fuzz_percent(40) ? AMP_BF16 : fuzz_percent(70) ? AMP_MOMENT_8BIT : some_dtype();
     d.accumulate = seldom(40);
     if (fuzz_percent(20)) d.label = fuzz_percent(80) ? "lab" : "a label that is longer than 23 characters";
     SPOIL(d, pointers);

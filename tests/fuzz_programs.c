@@ -217,6 +217,8 @@ static void see_set(void) {
         see(e.accum.data, AMP_F32, e.count);
         see(e.moment[0].data, e.moment[0].dtype, e.count);
         see(e.moment[1].data, e.moment[1].dtype, e.count);
+        see(e.moment_scale[0].data, AMP_F32, e.moment_scale[0].count);
+        see(e.moment_scale[1].data, AMP_F32, e.moment_scale[1].count);
         see_bits(e.low);
     }
 }
@@ -441,7 +443,7 @@ static void new_set(void) {
     r.layout.master = (amp_master)fuzz_below(4);
     if (r.layout.master == AMP_MASTER_KAHAN) r.layout.model = AMP_BF16;
     if (r.layout.master == AMP_MASTER_SPLIT && r.layout.model == AMP_F32) r.layout.model = AMP_F16;
-    r.layout.moment = fuzz_percent(60) ? AMP_F32 : AMP_BF16;
+    r.layout.moment = fuzz_percent(50) ? AMP_F32 : fuzz_percent(50) ? AMP_BF16 : AMP_MOMENT_8BIT;
     r.layout.accumulate = fuzz_below(2);
     must(amp_params_create(&r.p, r.ctx, &r.layout), "create");
     for (i = 0; i < N_PARAMS; i++) {

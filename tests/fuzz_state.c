@@ -31,6 +31,7 @@ static amp_params_desc layout_of(int layout, int set) {
     d.model = layout == 0 || layout == 6 ? AMP_F16 : AMP_BF16;
     d.master = layout == 3 && set ? AMP_MASTER_NONE : masters[layout];
     if (layout == 2) d.moment = AMP_BF16;
+    if (layout == 1) d.moment = AMP_MOMENT_8BIT;
     if (layout == 4) d.moments = 1;
     return d;
 }
@@ -116,6 +117,8 @@ static uint64_t world_hash(const world *w) {
             h = hash_array(h, e.grad);
             h = hash_array(h, e.moment[0]);
             h = hash_array(h, e.moment[1]);
+            h = hash_array(h, e.moment_scale[0]);
+            h = hash_array(h, e.moment_scale[1]);
         }
     }
     for (i = 0; i < w->d.n_scalers; i++) {
