@@ -146,7 +146,7 @@ race != "" && /^SUMMARY/ {
     begin("uninitialised: " rest("MemorySanitizer: "))
     next
 }
-/^==[0-9]+== .*[Uu]ninitialised/ {
+/^==[0-9]+== [A-Z].*[Uu]ninitialised/ {
     begin("uninitialised: " rest("==[0-9]+== "))
     next
 }
