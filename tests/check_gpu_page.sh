@@ -163,7 +163,7 @@ if [ -x "$host/check_gpu" ] && [ -x "$host/lt_probe" ]; then
     no_gpu='(on the host runtime, not on a GPU: no times)'
     real 'host runtime' tests/expected/sass.txt A=
     is 0 "PASS $no_gpu"
-    says '^checks  *[1-9][0-9]* passed, 0 failed' '^40 steps .*3 passed, 0 failed' '^device .*sm_90' '^clocks ' '^  AdamW bf16 moments .* [0-9.]* ' '^products  *0 of 21 ' \
+    says '^checks  *[1-9][0-9]* passed, 0 failed' '^40 steps .*5 passed, 0 failed' '^device .*sm_90' '^clocks ' '^  AdamW bf16 moments .* [0-9.]* ' '^products  *0 of 21 ' \
         '^  1 .*no clock' '^  3 .*no; cuBLASLt' '^  6 .*taken, right' '^  8 .*bias gradient' '^skipped: .*no torch: none here' '^training .*; a step - ms; no PyTorch' '^results  *[1-9][0-9]* checked, 0 wrong' \
         '^cuBLASLt   [1-9][0-9]* products asked for: 0 answers are not as the tests believe, and 0' '^results    of [1-9][0-9]* small products, 0 not' '^launches   of [1-9][0-9]* products.*; 0 not' 'on the host$'
     json 'p["runs_on"] == "host runtime" and p["verdict"] == "PASS"' 'p["copy_gb_per_s"] is None and p["training"]["ms"] is None and p["training"]["torch_ms"] is None' \

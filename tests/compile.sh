@@ -412,6 +412,13 @@ if have "$CC"; then self_test "$CC"; c_family "$CC"; else skip "no C compiler \"
 if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
 # shellcheck disable=SC2086
 if [ -z "$full" ] && have clang; then must "clang: the implementation, strict warnings" clang -std=c99 $WARN $WARN_C -fsyntax-only strict.c; fi
+if have clang; then # as clang 17 and later, whose -ffast-math drops what a test of the bits of Inf finds
+    finite="clang -w -U__clang_major__ -D__clang_major__=17 -ffast-math -std=c99 -fsyntax-only ../impl.c"
+    # shellcheck disable=SC2086
+    mustnot "clang 17 -ffast-math" "add -fno-finite-math-only" $finite
+    # shellcheck disable=SC2086
+    must "clang 17 -ffast-math -fno-finite-math-only" $finite -fno-finite-math-only
+fi
 if have clang; then padding clang; else skip "no clang: -Wpadded and -Weverything are not looked at"; fi
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1484,6 +1484,7 @@ static void test_tuning_gradients() {
     hcu_reset();
     OK(amp_cuda_create(&ctx, desc_with(0)));
     OK(build(&w, ctx));
+    hcu_product_time(100.0, 0.125); /* the first is the fastest, on a busy machine, too */
     unsigned inside = tuned_gradient(&w, AMP_F16), beside = tuned_gradient(&w, AMP_F32);
     CHECK(inside && 2 * inside == 3 * beside, "%u candidates, %u where cuBLASLt cannot make the sums", inside, beside);
     amp_gemm_desc g = gradient(&w, AMP_F16);
@@ -1595,7 +1596,7 @@ static void test_tuning_outputs() {
             CHECK(strstr(amp_last_error(ctx), said), "%d, %d: %s", i, k, amp_last_error(ctx));
             CHECK(device_areas == areas && fail_in == 0, "%d areas more", device_areas - areas);
         }
-        fail_in = 3; /* no memory for it: then without */
+        fail_in = bytes[i][1] ? 3 : 2; /* no memory for what fills the cache: then without */
         OK(amp_gemm_tune(ctx, &g));
         CHECK(strstr(last_log, ", operands in the cache") && device_areas == areas && fail_in == 0, "%s", last_log);
         OK(amp_gemm_tune(ctx, &g));
