@@ -5,6 +5,9 @@
 /* ---- formats of numbers: the bodies of >>types and >>formats ----
    tests: tests/test_formats.c, tests/exhaustive.c, tests/ptx.sh */
 
+#if defined(__clang__) && __clang_major__ >= 17 && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#  error "amp.h: with -ffast-math this clang drops tests for Inf and NaN, also those of bits: add -fno-finite-math-only"
+#endif
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
     amp_array a = AMP_ZERO;
     memcpy(&a.data, &data, sizeof data);
