@@ -64,8 +64,8 @@
                nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives 65504) and
                |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept); a sign is kept, also that
                of a zero, and -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions whose rounding mode
-               is part of them; they raise exception flags), so the bits are the same on x86, ARM and big-endian machines,
-               under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode and x87
+               is part of them; they raise exception flags): the same bits on x86, ARM and big-endian machines, under
+               -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode and x87
                (tests/test_formats.c; compile/inline.c; all floats: exhaustive.c; compilers, machines: matrix.sh).
                Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
                compiler flags (tests/test_modes.c), with two exceptions: x87 without SSE2, and the payload of a NaN that
