@@ -104,7 +104,8 @@ rm -f "$lt_log"
 CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=$lt_log "$probe" launches >/dev/null 2>&1
 lines=0
 [ ! -f "$lt_log" ] || lines=$(($(wc -l <"$lt_log")))
-if [ $lines -gt 0 ]; then line "log        cuBLASLt's own: %d lines in %s\n" "$lines" "$lt_log"; else line "log        cuBLASLt wrote none\n"; fi
+if [ $lines -gt 0 ]; then line "log        cuBLASLt's own: %d lines in %s\n" "$lines" "$lt_log"
+else line "log        cuBLASLt wrote none\n"; fi
 fact cublaslt_log_lines "$lines"
 
 # ---- the page: the verdict above and below ----
@@ -128,7 +129,13 @@ esac
 # KEY, JSON lines to one object; of a key that comes twice the last one counts, KEY[] makes a list
 awk -F "$tab" '
     NF < 2 { next }
-    { key = $1; value = substr($0, length(key) + 2); list = sub(/\[\]$/, "", key); if (!(key in kind)) order[++n] = key; kind[key] = list }
+    {
+        key = $1
+        value = substr($0, length(key) + 2)
+        list = sub(/\[\]$/, "", key)
+        if (!(key in kind)) order[++n] = key
+        kind[key] = list
+    }
     kind[key] { all[key] = all[key] (all[key] == "" ? "" : ",\n    ") value; next }
     { all[key] = value }
     END {

@@ -48,7 +48,10 @@ printf 'counts cuda arrays 120\ncounts cuda step 7\ncounts cuda none 0\n'
 echo 'cuda 12 passed, 0 failed, 2 skipped'
 P
 cat >check <<'P'
-while [ $# -gt 0 ]; do [ "$1" != --facts ] || facts=$2; shift; done
+while [ $# -gt 0 ]; do
+    [ "$1" != --facts ] || facts=$2
+    shift
+done
 tab=$(printf '\t')
 echo 'device     a "T4" of the test'
 printf '%s\n' "runs_on$tab\"GPU\"" "device$tab{\"name\": \"a T4\", \"arch\": 75}" "kernels[]$tab{\"name\": \"cast\", \"gb_per_s\": 250.5}" >"$facts"
@@ -73,7 +76,9 @@ run) printf 'GELU, roundings: gelu\tf32\tonce\t\nGELU, roundings: gelu\tf16\t%s\
 launches) printf 'plain\tf16\t1\t12.5\ta_kernel\ngelu\tf16\t%s\t14.5\ta_kernel + an_epilogue\n' "$([ $other = no ] && echo 1 || echo 2)" ;;
 esac
 P
-for p in suite check probe; do { echo '#!/bin/sh'; cat $p; } >$p.new && mv $p.new $p && chmod +x $p; done
+for p in suite check probe; do
+    { echo '#!/bin/sh'; cat $p; } >$p.new && mv $p.new $p && chmod +x $p
+done
 cd - >/dev/null || exit 2
 play() { # CASE VARIABLE=VALUE...: of those programs
     case=$1

@@ -115,7 +115,7 @@
    >>names     Both files put amp_* and AMP_* into your program, and ampi_* and AMPI_* for themselves; amp_cuda.cuh also
                names two structs of CUDA, CUstream_st and cublasContext. The linker sees amp_* only.
                "multiple definition of amp_...": AMP_IMPLEMENTATION (of amp_cuda_...: AMP_CUDA_IMPLEMENTATION or the
-               stub) is defined in two files. "undefined reference to amp_...": in none, or it is not linked.
+               stub) is defined in two files. "undefined reference to amp_...": no file defines it.
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.
