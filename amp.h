@@ -865,12 +865,13 @@ typedef struct amp_precision {
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
-   act', the value before an act other than ReLU (GELU: on some GPUs), an FP8 product before its bias (on some GPUs),
-   and the value to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
-   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
-   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate, and an FP8
+   product is within 2^-11 * |alpha| * sum |a||b| more, because they keep few bits of its sums (AMP_GEMM_EMULATE: all).
+   Where d has 16 bits there, rounded to d's dtype first are: a bias of a different dtype, what backward multiplies by
+   act', the value before an act other than ReLU (GELU: on some GPUs), and the sum to which a bias (on some GPUs) or a
+   bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count; other SIMD
+   paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one
+   dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -2293,13 +2294,15 @@ typedef struct amp_xent_job { /* rows > 0 */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
-typedef struct amp_fp8_state {
-    float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
-    float amax;           /* of the last cast */
-    float window;         /* delayed scaling: the largest of the history */
-    uint32_t at;          /* where in the history the next amax goes */
-    uint32_t found;       /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
-    uint32_t ticket, _pad;
+typedef struct amp_fp8_state { /* 32 bytes: cuBLASLt wants what it reads, inverse and scale, at multiples of 16 */
+    float inverse;   /* 1 / scale */
+    float amax;      /* of the last cast */
+    float window;    /* delayed scaling: the largest of the history */
+    uint32_t at;     /* where in the history the next amax goes */
+    float scale;     /* of the last cast: q = x * scale */
+    uint32_t found;  /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
+    uint32_t ticket; /* see found */
+    uint32_t _pad;
 } amp_fp8_state;
 
 typedef struct amp_quantize_job { /* rows, cols > 0 */

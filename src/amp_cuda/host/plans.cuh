@@ -496,13 +496,27 @@ static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
     const amp_cast_desc nearest = AMP_ZERO;
     return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
 }
+/* cuBLASLt takes the factors of FP8 at multiples of 16 bytes only: a copy of one that lies elsewhere. NULL: none. */
+static amp_status ampi_cu_f8_factor(ampi_cuda *c, const float **p, float *room) {
+    if ((uintptr_t)*p % 16u == 0) return AMP_OK;
+    AMPI_TRY(ampi_cu_copy_async(c->ctx, room, *p, sizeof **p));
+    *p = room;
+    return AMP_OK;
+}
+static amp_status ampi_cu_f8_factors(ampi_cuda *c, amp_gemm_job *p) {
+    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_a, c->scratch->factor[0]));
+    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_b, c->scratch->factor[1]));
+    return ampi_cu_f8_factor(c, &p->scale_d, c->scratch->factor[2]);
+}
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
 static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
     const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
+    amp_gemm_job fit = *p;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    ampi_cu_lt_describe(&lt, c, p, plan);
+    AMPI_TRY(ampi_cu_f8_factors(c, &fit));
+    ampi_cu_lt_describe(&lt, c, &fit, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
     AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
     if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));
