@@ -104,7 +104,8 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
+               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid, but for
+               amp_ctx_destroy, in which cuBLASLt waits for the whole device.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -866,12 +867,12 @@ typedef struct amp_precision {
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
    of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate, and an FP8
-   product is within 2^-11 * |alpha| * sum |a||b| more, because they keep few bits of its sums (AMP_GEMM_EMULATE: all).
-   Where d has 16 bits there, rounded to d's dtype first are: a bias of a different dtype, what backward multiplies by
-   act', the value before an act other than ReLU (GELU: on some GPUs), and the sum to which a bias (on some GPUs) or a
-   bias_per_row is added. With sum_batches k is that of all batches. The same bits for any thread count; other SIMD
-   paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one
-   dtype (the two FP8 formats may mix); c has d's dtype. */
+   product is within 2^-11 * |alpha| * sum |a||b| more, because they keep few bits of its sums. Where d has 16 bits
+   there, rounded to d's dtype first are: a bias of a different dtype, what backward multiplies by act', the value
+   before an act other than ReLU (GELU: on some GPUs), and the sum to which a bias (on some GPUs) or a bias_per_row is
+   added. With sum_batches k is that of all batches. The same bits for any thread count; other SIMD paths and devices
+   agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one dtype (the two FP8
+   formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -2295,13 +2296,13 @@ typedef struct amp_xent_job { /* rows > 0 */
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
 typedef struct amp_fp8_state { /* 32 bytes: cuBLASLt wants what it reads, inverse and scale, at multiples of 16 */
-    float inverse;   /* 1 / scale */
-    float amax;      /* of the last cast */
-    float window;    /* delayed scaling: the largest of the history */
-    uint32_t at;     /* where in the history the next amax goes */
-    float scale;     /* of the last cast: q = x * scale */
-    uint32_t found;  /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
-    uint32_t ticket; /* see found */
+    float inverse;             /* 1 / scale */
+    float amax;                /* of the last cast */
+    float window;              /* delayed scaling: the largest of the history */
+    uint32_t at;               /* where in the history the next amax goes */
+    float scale;               /* of the last cast: q = x * scale */
+    uint32_t found;            /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
+    uint32_t ticket;           /* see found */
     uint32_t _pad;
 } amp_fp8_state;
 

@@ -259,7 +259,7 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     const amp_gemm_desc *g = &c->g;
     grid_element e = {0, 0, 0, 0};
     int rounds_first = t->place->kind == T_KIND_CUDA && c->d.type != AMP_F32;
-    int short_sums = t->place->kind == T_KIND_CUDA && c->f8 && !(g->flags & (AMP_GEMM_EMULATE | AMP_GEMM_ORDERED));
+    int short_sums = t->place->kind == T_KIND_CUDA && c->f8 && !(g->flags & AMP_GEMM_ORDERED);
     size_t l;
     for (l = 0; l < g->k; l++) {
         double x = g->trans_a ? at(&c->a, b, l, i) : at(&c->a, b, i, l);

