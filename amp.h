@@ -104,8 +104,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid, but for
-               amp_ctx_destroy, in which cuBLASLt waits for the whole device.
+               On the CPU a verb is done when it returns. Other streams' captures survive all but amp_ctx_destroy.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -866,13 +865,12 @@ typedef struct amp_precision {
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate, and an FP8
-   product is within 2^-11 * |alpha| * sum |a||b| more, because they keep few bits of its sums. Where d has 16 bits
-   there, rounded to d's dtype first are: a bias of a different dtype, what backward multiplies by act', the value
-   before an act other than ReLU (GELU: on some GPUs), and the sum to which a bias (on some GPUs) or a bias_per_row is
-   added. With sum_batches k is that of all batches. The same bits for any thread count; other SIMD paths and devices
-   agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN propagate. a and b have one dtype (the two FP8
-   formats may mix); c has d's dtype. */
+   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, and FP8 adds 2^-11 * |alpha| * sum |a||b|:
+   Tensor Cores truncate. Where d has 16 bits there, rounded to d's dtype first are: a bias of a different dtype, what
+   backward multiplies by act', the value before an act other than ReLU (GELU: on some GPUs), and the sum to which a
+   bias (on some GPUs) or a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
+   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
