@@ -460,7 +460,7 @@ static void explained_alignment(t_run *t) {
     CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
     CHECK(has_words(text, "plain kernel|this batch"));
 }
-/* Factors of FP8 at any float: cuBLASLt refuses those that are not at multiples of 16 bytes, and is still what is used. */
+/* Factors of FP8 at any float: cuBLASLt refuses those that are not at multiples of 16 bytes, and is still used. */
 static void fp8_factors_anywhere(t_run *t) {
     const float many[8] = {0, 2, 0, 0, 0, 0, 0.5f, 0};
     const float *factors = (const float *)t_put(t, many, sizeof many);
@@ -865,6 +865,5 @@ const t_test t_suite_paths[] = {{"paths.past_2_31", past_2_31, T_ALL}, {"paths.e
     {"paths.factors_and_flags", factors_and_flags, T_ALL}, {"paths.tuned", tuned, T_ALL},
     {"paths.tuned_layer", tuned_layer, T_ALL}, {"paths.explained_in_scope", explained_in_scope, T_ALL},
     {"paths.explained_alignment", explained_alignment, T_CUDA}, {"paths.explained_slice", explained_slice, T_CUDA},
-    {"paths.fp8_factors_anywhere", fp8_factors_anywhere, T_CUDA},
-    {"paths.plan_file", plan_file, T_CUDA}, {"paths.chain_of_two", chain_of_two, T_ALL},
-    {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};
+    {"paths.fp8_factors_anywhere", fp8_factors_anywhere, T_CUDA}, {"paths.plan_file", plan_file, T_CUDA},
+    {"paths.chain_of_two", chain_of_two, T_ALL}, {"paths.bias_gradients", bias_gradients, T_ALL}, {NULL, NULL, 0}};
