@@ -329,7 +329,7 @@ run() { # NUMBER [FILE]
     one "$1" "$file" "$out/$1"
     # what the student printed, and the warnings; the sentence last
     grep -E "^[^ ]*(lab\.c|lab\.cu):[0-9]+:[0-9]+: warning: " "$out/$1/messages" 2>/dev/null | sed 's|^[^ ]*/||' | head -n 5
-    if [ -r "$out/$1/log" ]; then grep -v "^lab $1: \|^$" "$out/$1/log" | head -n 40; fi
+    if [ -r "$out/$1/log" ]; then grep -v "^lab $1: \|^$" "$out/$1/log" | head -n 80; fi
     cat "$out/$1/verdict"
     passed "$1" "$out/$1"
 }

@@ -1,6 +1,6 @@
 /* variant.h - the numbers of the labs that a class may vary. `tools/labs.sh export DIR --seed WORD` takes one of the
- * other values for each, writes it here, and puts its sentence on the lab's page. The checkers read this file. A student
- * writes the number of the page: names that begin with LAB1_, LAB2_ ... belong to the checker.
+ * other values for each, writes it here and puts its sentence on the lab's page. The checkers read this file. Students
+ * write the number of the page: names that begin with LAB1_, LAB2_ ... belong to the checker.
  *
  * A block: "lab N:", then values and their sentence, in which % is the value; below it the value that is used. */
 #ifndef VARIANT_H
@@ -66,5 +66,9 @@
 /* lab 13:
  * 14 20 21 22 = A gradient is also lost if it was not zero and its half is smaller than 2^-% in magnitude. */
 #define LAB13_BELOW 24
+
+/* lab 14:
+ * 1 2 3 4 5 = The six runs are others than those of the public copy, and in another order (number %). */
+#define LAB14_ORDER 0
 
 #endif
