@@ -76,6 +76,16 @@ harness() {
     verdicts=$?
     cp "$work/verdicts" "$work/log"
     if [ $rc = 1 ] && [ $verdicts = 0 ]; then ok; else bad "main.c (exit status $rc)"; fi
+    for i in 1 2 3; do "$build/selftest" --filter names_its_file >"$work/at_once.$i" & done
+    wait
+    cat "$work"/at_once.? >"$work/log"
+    for word in seed file; do
+        if [ "$(grep "^$word " "$work/log" | sort -u | wc -l)" = 3 ]; then ok; else bad "main.c: runs that begin at once share a $word"; fi
+    done
+    run "$build/selftest" --seed 1 --filter names_its_file
+    sed -n 's/^file //p' "$work/log" >"$work/named"
+    run "$build/selftest" --seed 1 --filter names_its_file
+    if [ -s "$work/named" ] && ! grep -q -F -f "$work/named" "$work/log"; then ok; else bad "main.c: runs with one seed share a file"; fi
 }
 
 # ---- run.sh ----
