@@ -1484,14 +1484,20 @@ static void test_tuning_gradients() {
     hcu_reset();
     OK(amp_cuda_create(&ctx, desc_with(0)));
     OK(build(&w, ctx));
-    hcu_product_time(100.0, 0.125); /* the first is the fastest, on a busy machine, too */
+    hcu_product_time(100.0, 0.125);
     unsigned inside = tuned_gradient(&w, AMP_F16), beside = tuned_gradient(&w, AMP_F32);
     CHECK(inside && 2 * inside == 3 * beside, "%u candidates, %u where cuBLASLt cannot make the sums", inside, beside);
     amp_gemm_desc g = gradient(&w, AMP_F16);
-    g.m = 16; /* a new one */
+    OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+    CHECK(strstr(how, " with GELU's derivative and bias gradient"), "tuned, the first way is the fastest: %s", how);
+    hcu_product_time(100.0, -0.125);
+    OK(amp_gemm_tune(ctx, &g));
+    OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+    CHECK(!strstr(how, " with GELU") && strstr(how, "kernel"), "tuned, the last way is the fastest: %s", how);
+    g.m = 8; /* not tuned: by what each way does, whatever the clock says */
     OK(amp_gemm_explain(ctx, how, sizeof how, &g));
     CHECK(strstr(how, " with GELU's derivative and bias gradient"), "%s", how);
-    g.m = 8;
+    g.m = 4;
     hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0);
     OK(amp_gemm_explain(ctx, how, sizeof how, &g)); /* the next best */
     CHECK(strstr(how, " with GELU's derivative, then the bias gradient kernel"), "%s", how);
