@@ -73,8 +73,8 @@
               after it. Do not destroy a context whose stream is being captured. The legacy stream cannot be captured,
               and what is queued on it breaks captures of streams that wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
-              call selects its device and then restores the thread's own, if CUDA is in use there: else that would take
-              up to 500 MB of it, and the thread keeps the context's device. The driver API: current is then the primary
+              call selects its device and then restores the thread's own, if CUDA is in use there: else it would get a
+              CUDA context, and the thread keeps the context's device. The driver API: current is then the primary
               context of the thread's device, also where a context of another kind was; make that one current again.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.

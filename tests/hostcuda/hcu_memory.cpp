@@ -237,6 +237,13 @@ bool pinned_free(void *p) {
     return true;
 }
 
+size_t pinned_used() {
+    size_t bytes = 0;
+    for (auto *e : g_pinned.entries)
+        bytes += e->value.size;
+    return bytes;
+}
+
 void symbol_known(void *symbol, size_t size) { g_symbols[uintptr_t(symbol)] = size; }
 bool symbol_forgotten(void *symbol) { return g_symbols.erase(uintptr_t(symbol)); }
 bool managed_range(const void *p, size_t bytes) {
