@@ -339,9 +339,9 @@ stands_in() { # TEXT: in place of the program
 }
 code() { # SED COMMAND: what it makes of the machine code of one kernel, and of the table
     mkdir -p "$work/code/sass"
-    cp "$build/sass/sass" "$build/sass/fast/sm_90.cubin" "$work/code/sass/"
-    sed "$1" "$build/sass/fast/sm_90.sass" >"$work/code/sass/sm_90.sass"
-    "$work/code/sass/sass" --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/expected/sass.txt}"
+    cp "$build/sass/sass" "$build/sass/thin/sm_90.cubin" "$work/code/sass/"
+    sed "$1" "$build/sass/thin/sm_90.sass" >"$work/code/sass/sm_90.sass"
+    "$work/code/sass/sass" --thin --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/expected/sass.txt}"
 }
 machine_code() {
     accepts "sass.sh: what is right" stands_in 'echo 1 passed, 0 failed, 0 skipped'
@@ -349,7 +349,7 @@ machine_code() {
     refuses "sass.sh: exit status 3" stands_in 'echo 1 passed, 0 failed, 0 skipped; exit 3'
     refuses "sass.sh: no counts" stands_in true
     refuses "sass.sh: a program that dies" stands_in 'kill -9 $$'
-    if ! [ -f "$build/sass/fast/sm_90.sass" ] || ! [ -x "$build/sass/sass" ]; then
+    if ! [ -f "$build/sass/thin/sm_90.sass" ] || ! [ -x "$build/sass/sass" ]; then
         skip "sass: no $build/sass/sass with machine code"
         return
     fi
