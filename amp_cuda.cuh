@@ -80,7 +80,7 @@
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
               runtime is not taken for ours and stays there. Nothing prints, exits or throws.
-   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 5 KiB, as
+   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 6 KiB, as
               much page-locked host memory, the cuBLASLt handle, 500 bytes of host memory for each of desc.plans. All
               device memory comes from the context's allocator.
    NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every

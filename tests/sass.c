@@ -14,7 +14,7 @@
    --bounds: a table of bounds in Markdown from the counts in FILE, without running anything; --main: of fewer rows.
    --table: a row fails whose count is more than 3 % above the one in FILE, or that is not in it. --record prints such
    lines instead: architecture, row, data, instructions per element, and those by pipe. --quick: normal
-   and half subnormal data alone. --row, --data: rows that contain TEXT, or one of TEXT|TEXT, one kind of data. --thin: the
+   and half subnormal data alone. --row, --data: rows that contain TEXT, or one of TEXT|TEXT; one kind of data. --thin:
    code has some of the kernels; others run as C++, and rows that run none of it fail. --profile: the most frequent
    opcodes; --listing: the machine code that ran; both per element. Under a row whose bound is below its goal is a line
    with the goal and the instructions that stand in the way; a row without such a line fails. --chain: how long a small

@@ -162,12 +162,14 @@ void memory_init() {
     sigaction(SIGBUS, &action, nullptr);
 }
 
+constexpr size_t kLarge = size_t(4) << 20;
 void *device_alloc(int device, size_t bytes, bool live) {
     if (bytes > g_limit[device] - std::min(g_limit[device], g_used[device])) return nullptr;
     size_t rounded = (bytes + kAlign - 1) / kAlign * kAlign, inner = (rounded + kPage - 1) / kPage * kPage;
     size_t total = inner + 2 * kPage;
     void *m = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) return nullptr;
+    if (total >= kLarge) madvise(m, total, MADV_HUGEPAGE); /* opening, closing and filling it: a 500th of the pages */
     char *base = static_cast<char *>(m);
     Chunk &c = g_chunks[uintptr_t(base)];
     c = Chunk{
