@@ -2,7 +2,7 @@
    every failure. Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by
    tests/cuda_verbs.sh.
    usage: cuda_verbs [--full [--slice I/N]]    every failure of every flag set, or the I-th of N parts of them; without:
-   each failure of each verb, and each STEP-th of a whole life, of a plain context. */
+   each failure of each verb, one of four in a new context, and each STEP-th of a whole life, of a plain context. */
 #include "../amp.h"
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
@@ -1398,6 +1398,43 @@ static size_t own_workspace(int major, int minor) {
     hcu_set_arch(0, 9, 0);
     return bytes >> 20;
 }
+/* The figures of >>MEMORY at the head of amp_cuda.cuh: what a context with so many plans takes beside its workspace. */
+typedef struct taken { size_t device, pinned, host; } taken;
+static size_t host_bytes;
+static void *counted_alloc(size_t n, void *) {
+    host_bytes += n;
+    return malloc(n);
+}
+static void counted_free(void *p, size_t n, void *) {
+    host_bytes -= n;
+    free(p);
+}
+static taken taken_by(uint32_t plans) {
+    amp_cuda_desc d = desc_with(0);
+    void *workspace = NULL;
+    CHECK(cudaMalloc(&workspace, 1 << 20) == cudaSuccess, "a workspace");
+    const size_t device = hcu_device_bytes(0), pinned = hcu_pinned_bytes();
+    d.workspace = workspace;
+    d.workspace_bytes = 1 << 20;
+    d.plans = plans;
+    d.host.alloc_fn = counted_alloc;
+    d.host.free_fn = counted_free;
+    OK(amp_cuda_create(&ctx, d));
+    const taken t = {hcu_device_bytes(0) - device, hcu_pinned_bytes() - pinned, host_bytes};
+    amp_ctx_destroy(ctx);
+    ctx = NULL;
+    CHECK(host_bytes == 0, "%zu bytes of host memory are left", host_bytes);
+    cudaFree(workspace);
+    return t;
+}
+static void test_figures_of_memory() {
+    const taken few = taken_by(100), many = taken_by(1100);
+    const double plan = (double)(many.host - few.host) / 1000;
+    CHECK((few.pinned + 512) / 1024 == 6, "a scratch block of %zu bytes", few.pinned);
+    CHECK(few.device >= few.pinned && few.device <= few.pinned + 1024, "%zu bytes on the device", few.device);
+    CHECK(many.device == few.device && many.pinned == few.pinned, "plans take device memory");
+    CHECK(plan > 475 && plan < 525, "a plan takes %.0f bytes", plan);
+}
 static void test_own_workspace() {
     CHECK(own_workspace(8, 9) == 4 && own_workspace(9, 0) == 32 && own_workspace(10, 0) == 32, "other workspaces");
 }
@@ -1484,14 +1521,20 @@ static void test_tuning_gradients() {
     hcu_reset();
     OK(amp_cuda_create(&ctx, desc_with(0)));
     OK(build(&w, ctx));
-    hcu_product_time(100.0, 0.125); /* the first is the fastest, on a busy machine, too */
+    hcu_product_time(100.0, 0.125);
     unsigned inside = tuned_gradient(&w, AMP_F16), beside = tuned_gradient(&w, AMP_F32);
     CHECK(inside && 2 * inside == 3 * beside, "%u candidates, %u where cuBLASLt cannot make the sums", inside, beside);
     amp_gemm_desc g = gradient(&w, AMP_F16);
-    g.m = 16; /* a new one */
+    OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+    CHECK(strstr(how, " with GELU's derivative and bias gradient"), "tuned, the first way is the fastest: %s", how);
+    hcu_product_time(100.0, -0.125);
+    OK(amp_gemm_tune(ctx, &g));
+    OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+    CHECK(!strstr(how, " with GELU") && strstr(how, "kernel"), "tuned, the last way is the fastest: %s", how);
+    g.m = 8; /* not tuned: by what each way does, whatever the clock says */
     OK(amp_gemm_explain(ctx, how, sizeof how, &g));
     CHECK(strstr(how, " with GELU's derivative and bias gradient"), "%s", how);
-    g.m = 8;
+    g.m = 4;
     hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0);
     OK(amp_gemm_explain(ctx, how, sizeof how, &g)); /* the next best */
     CHECK(strstr(how, " with GELU's derivative, then the bias gradient kernel"), "%s", how);
@@ -3579,11 +3622,13 @@ static amp_status q_objects(world *w) { /* memory and objects, made and given ba
     return s;
 }
 /* As the first call of the verb after a context was made, with the failure that is usual for the CUDA call. */
+static int every = 4; /* of the calls of a new context: all with --full; which, goes by the verb */
 static long fail_each_first_call(const amp_cuda_desc *d, const verb *v, int sticky) {
     const int planned = strstr(v->name, "gemm") || strstr(v->name, "linear") || strstr(v->name, "chain"),
               anew = sticky || planned || !strcmp(v->name, "tune") || !strcmp(v->name, "autocast");
     const long most = strcmp(v->name, "tune") ? 1000 : 100; /* after that it does the same again */
-    long k = 0;
+    const long step = (1 + sticky) * every;                 /* of a dead device each second one: each takes a world */
+    long k = -(long)(strlen(v->name) % (size_t)every), tried = 0;
     int hit = 1;
     world w = AMP_ZERO;
     while (hit && k < most) {
@@ -3591,15 +3636,16 @@ static long fail_each_first_call(const amp_cuda_desc *d, const verb *v, int stic
             OK(amp_cuda_create(&ctx, d));
             OK(build(&w, ctx));
         }
-        k += 1 + sticky; /* of a dead device each second one: each takes a world */
+        k += step;
         hit = one_failure(&w, v, k, 0, sticky);
+        tried += hit;
         amp_scaler_set_scale(w.s, 1024.0f);
         if (!anew && hit && amp_sync(w.x) == AMP_OK) continue;
         end(&w);
         memset(&w, 0, sizeof w);
         hcu_reset();
     }
-    return k / (1 + sticky) - 1;
+    return tried;
 }
 /* Nothing stays when a call fails while a context and all that is on it goes. */
 static long fail_each_end(const amp_cuda_desc *d) {
@@ -3671,6 +3717,7 @@ int main(int argc, char **argv) {
     test_devices_in_use();
     test_capture_of_default_stream();
     test_own_workspace();
+    test_figures_of_memory();
     test_tuning();
     test_tuning_gradients();
     test_f8_aux();
@@ -3719,6 +3766,7 @@ int main(int argc, char **argv) {
     test_beneath_cublas();
     test_refused_when_run();
     test_errors();
+    if (full) every = 1;
     hcu_set_protect(0); /* closing device memory takes half of the time, and the verbs ran with it closed above */
     test_each_call();
     hcu_set_protect(full);

@@ -65,7 +65,7 @@ table() {
     echo "fuzz|for-fuzz|tests/fuzz.sh"
     echo "fingerprint||tests/fingerprint.sh CHECK"
     sass=
-    [ -z "${NVCC:-}" ] || [ -z "${NVDISASM:-}" ] || sass=for-sass
+    [ -z "${NVCC:-}" ] || [ -z "${NVDISASM:-}" ] || sass="$BUILD/sass/sass $BUILD/sass/thin/sm_90.sass"
     echo "selftest|$BUILD/selftest $sass|tests/selftest.sh --full"
     echo "style||tests/style.sh"
     echo "headers||tests/headers.sh"
@@ -78,6 +78,7 @@ table() {
     for hidden in avx512 avx2; do echo "without-$hidden||env -u LOG MAKEFLAGS= $MAKE test HIDE=$hidden BUILD=$BUILD/hide-$hidden"; done
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || for a in 75 86 90 120; do echo "sass-$a|for-sass $BUILD/sass/sm_$a.sass|tests/sass.sh $a"; done
+        [ -z "${NVDISASM:-}" ] || echo "sass-fast|for-sass|tests/sass.sh --fast 90"
         [ -z "${NVDISASM:-}" ] || echo "sass-gpt2|for-sass-gpt2|tests/sass_gpt2.sh 90"
         [ -z "${NVDISASM:-}" ] || echo "suite-sass|$host/plain/suite $BUILD/sass/sm_90.sass|env HCU_PROTECT=0 HCU_SASS=$BUILD/sass/sm_90 tests/hostcuda_suite.sh $host/plain/suite lazy forward"
         echo "failing-driver||tests/failing_driver.sh"

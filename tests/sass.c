@@ -2,7 +2,7 @@
    tests/hostcuda.
 
        sass --code build/sass/sm_90 [--archs LIST] [--row TEXT] [--data KIND] [--quick] [--table FILE] [--record]
-            [--profile N] [--listing] | --chain
+            [--profile N] [--listing] [--thin] | --chain
        sass --bounds FILE [--main]
 
    Each row runs one verb of amp.h on the CUDA context, whose launches run the machine code, and the same on the CPU
@@ -14,7 +14,8 @@
    --bounds: a table of bounds in Markdown from the counts in FILE, without running anything; --main: of fewer rows.
    --table: a row fails whose count is more than 3 % above the one in FILE, or that is not in it. --record prints such
    lines instead: architecture, row, data, instructions per element, and those by pipe. --quick: normal
-   and half subnormal data alone. --row, --data: rows that contain TEXT, one kind of data. --profile: the most frequent
+   and half subnormal data alone. --row, --data: rows that contain TEXT, or one of TEXT|TEXT; one kind of data. --thin:
+   code has some of the kernels; others run as C++, and rows that run none of it fail. --profile: the most frequent
    opcodes; --listing: the machine code that ran; both per element. Under a row whose bound is below its goal is a line
    with the goal and the instructions that stand in the way; a row without such a line fails. --chain: how long a small
    step takes at least, beside that of naive_tail.cu, and its longest chain of dependent instructions. */
@@ -29,7 +30,7 @@
 
 static struct options {
     const char *code, *archs, *row, *data, *table, *bounds;
-    int profile, listing, quick, record, chain, main;
+    int profile, listing, quick, record, chain, main, thin;
 } opt;
 
 static const char *const pipe_names[HCU_PIPES] = {
@@ -920,6 +921,18 @@ static void chain(void) {
     amp_ctx_destroy(cpu);
 }
 
+static int row_is_asked_for(const char *name) { /* it contains a piece of opt.row, which | divides */
+    const char *piece = opt.row;
+    char text[64];
+    while (piece) {
+        size_t n = strcspn(piece, "|");
+        snprintf(text, sizeof text, "%.*s", (int)n, piece);
+        if (strstr(name, text)) return 1;
+        piece = piece[n] ? piece + n + 1 : NULL;
+    }
+    return !opt.row;
+}
+
 int main(int argc, char **argv) {
     amp_ctx *gpu_ctx, *cpu;
     size_t i;
@@ -944,6 +957,8 @@ int main(int argc, char **argv) {
             opt.bounds = value, k++;
         else if (!strcmp(argv[k], "--main"))
             opt.main = 1;
+        else if (!strcmp(argv[k], "--thin"))
+            opt.thin = 1;
         else if (!strcmp(argv[k], "--chain"))
             opt.chain = 1;
         else if (!strcmp(argv[k], "--quick"))
@@ -957,6 +972,7 @@ int main(int argc, char **argv) {
     if (!opt.code || hcu_sass_load(opt.code) < 1)
         return fprintf(stderr, "sass: --code NAME of NAME.cubin and NAME.sass\n"), 2;
     arch = hcu_sass_arch();
+    hcu_sass_partial(opt.thin);
     hcu_set_protect(0);
     hcu_set_arch(0, arch / 10, arch % 10);
     if (opt.chain) {
@@ -972,7 +988,7 @@ int main(int argc, char **argv) {
             arch);
     for (i = 0; i < ROWS; i++)
         for (d = 0; d < (opt.quick ? ZERO : DATA_KINDS); d++)
-            if ((!opt.row || strstr(rows[i].name, opt.row)) && (!opt.data || !strcmp(data_names[d], opt.data)))
+            if (row_is_asked_for(rows[i].name) && (!opt.data || !strcmp(data_names[d], opt.data)))
                 row_of(gpu_ctx, cpu, &rows[i], (data_kind)d);
     amp_ctx_destroy(gpu_ctx);
     amp_ctx_destroy(cpu);

@@ -226,6 +226,7 @@ size_t device_used(int device);
 size_t device_limit(int device);
 void set_device_limit(int device, size_t bytes);
 void *pinned_alloc(size_t bytes, bool managed); /* managed: cudaFree frees it */
+size_t pinned_used();
 bool managed(const void *p);
 bool pinned_free(void *p);
 bool managed_range(const void *p, size_t bytes); /* all of it is managed memory, or a __managed__ variable */

@@ -67,6 +67,10 @@ size_t hcu_device_bytes(int device) {
     Locked l;
     return device_used(device);
 }
+size_t hcu_pinned_bytes(void) {
+    Locked l;
+    return pinned_used();
+}
 void hcu_set_protect(int on) {
     Locked l;
     set_protect(on != 0);
