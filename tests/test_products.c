@@ -2637,8 +2637,8 @@ static void vocabulary_rooms(t_run *t) {
         t_clear(t);
     }
 }
-/* Logits in FP32 of a layer in 16 bits, their gradient in what products read; dw and dbias of 16 bits are those in FP32,
-   rounded once. */
+/* Logits in FP32 of a layer in 16 bits, their gradient in what products read; dw and dbias of 16 bits are those in
+   FP32, rounded once. */
 static void vocabulary_rounded_once(t_run *t) {
     static const amp_dtype types[] = {AMP_F16, AMP_BF16};
     int k;
