@@ -3628,10 +3628,26 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
 }
-/* The same of 16 bits, as they lie in memory: dy becomes the gradient. Only where an Inf or a NaN comes out is looked
-   for the payload that ReLU lets through. */
-AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *saved, amp_dtype t) {
+/* The same of 16 bits, as they lie in memory: x becomes y, or dy the gradient. Only where an Inf or a NaN comes out is
+   looked for the payload that ReLU lets through. */
+AMPI_K void ampi_k_act_exact(uint32_t w[4], uint32_t x[8], amp_dtype t) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
+}
+AMPI_K void ampi_k_act_raw(ampi_k_raw *r, amp_act act, amp_dtype t) {
+    uint32_t x[8], w[4];
+    ampi_k_quick8(x, r, t);
+    ampi_k_act8(x, act);
+    if (!ampi_k_quick_words(w, x, t)) {
+        if (act == AMP_RELU) {
+            ampi_k_exact8(x, r, t);
+            ampi_k_act8(x, AMP_RELU);
+        }
+        ampi_k_act_exact(w, x, t);
+    }
+    r->a = ampi_k_four(w);
+}
+AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *saved, amp_dtype t) {
     uint32_t x[8], y[8], w[4];
     ampi_k_quick8(x, dy, t);
     ampi_k_quick8(y, saved, t);
@@ -3641,7 +3657,7 @@ AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *s
             ampi_k_exact8(x, dy, t);
             ampi_k_act_grad8(x, AMP_RELU, y);
         }
-        ampi_k_exact_words(w, x, t, AMP_NEAREST, none, 0);
+        ampi_k_act_exact(w, x, t);
     }
     dy->a = ampi_k_four(w);
 }
@@ -3772,12 +3788,34 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     }
 }
 
-#define AMPI_K_PRODUCTS(X) X(ampi_k_gemm) X(ampi_k_epilogue) X(ampi_k_activation)
+/* All of one format of 16 bits. */
+template <amp_dtype t>
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_activation_alike(const AMP_GRID_CONSTANT amp_activation_job a, int wide) {
+    uint64_t i = 8u * ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x), step = 8u * ((uint64_t)gridDim.x * AMP_BLOCK);
+    for (; i < a.count; i += step) {
+        uint32_t m = ampi_k_group(i, a.count);
+        int whole = wide && m == 8u;
+        ampi_k_raw x, saved;
+        ampi_k_fetch_short(&x, a.in, i, m, whole);
+        if (a.saved.data) {
+            ampi_k_fetch_short(&saved, a.saved, i, m, whole);
+            ampi_k_act_grad_raw(&x, a.act, &saved, t);
+        } else {
+            ampi_k_act_raw(&x, a.act, t);
+        }
+        ampi_k_store_short(&x, a.out, i, m, whole);
+    }
+}
+
+#define AMPI_K_PRODUCTS(X) \
+    X(ampi_k_gemm) \
+    X(ampi_k_epilogue) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) X(ampi_k_activation_alike<AMP_BF16>)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
    apart.   tests: tests/test_products.c ---- */
-#define AMPI_K_STRIPE      256u
+#define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
     float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
@@ -4773,7 +4811,13 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
 }
 static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
     const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
-    return ampi_cu_share(ampi_cu_self(ctx), ampi_cu_parts(j->count, 8u * AMP_BLOCK), ampi_k_activation, *j, wide);
+    const amp_dtype t = j->out.dtype;
+    const int alike = j->in.dtype == t && (!j->saved.data || j->saved.dtype == t);
+    const uint64_t work = ampi_cu_parts(j->count, 8u * AMP_BLOCK);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    if (alike && t == AMP_F16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_F16>, *j, wide);
+    if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
+    return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
 }
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS), spread = ampi_cu_parts(a->work, 2u * (uint64_t)c->sms);

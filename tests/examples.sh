@@ -285,12 +285,12 @@ done <<END
 8||'{' is expected
 8|[]|'{' is expected
 8|{"a":{$a}|a comma is expected
-8|{"a":{$a},}|a comma too many
-8|{"a":{"dtype":"F32","shape":[2,],"data_offsets":[0,8]}}|a comma too many
+8|{"a":{$a},}|a string is expected
+8|{"a":{"dtype":"F32","shape":[2,],"data_offsets":[0,8]}}|a number is expected
 8|{"a":{$a}}x|text behind the header
 8|{"a":{$a},"a":{$a}}|a name twice
 8|{"a:{$a}}|':' is expected
-8|{"a\\u0062":{$a}}|a name with a backslash
+8|{"a\\u0062":{$a}}|a name too long, or with a backslash
 8|{"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}|a dtype that is not
 8|{"a":{"shape":[2],"data_offsets":[0,8]}}|a tensor without a dtype
 4|{"a":{"dtype":"F32","data_offsets":[0,4]}}|a tensor without a dtype, or without a shape
@@ -304,7 +304,7 @@ done <<END
 4|{"a":{$a}}|data behind the end
 12|{"a":{$a}}|bytes that no tensor has
 12|{"a":{$a},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}|tensors overlap
-16|{"a":{$a},"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}|tensors overlap, or there are bytes between
+16|{"a":{$a},"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}|bytes that no tensor has
 8|{"a":{$a,"more":1}}|an unknown field
 8|{"__metadata__":{"a":1},"a":{$a}}|a string is expected
 8|{"__metadata__":{"a":"b\\"},"a":{$a}}|a comma is expected
@@ -316,7 +316,8 @@ done <<END
 8|{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }|a dtype that is not
 8|{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }|an array stored by columns
 8|{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }|dtype and shape need
-8|{'descr': '<f4', 'fortran_order': False, 'shape': [2], }|a list is expected
+8|{'descr': '<f4', 'fortran_order': False, 'shape': 2, }|a list is expected
+8|{'descr': '<f4', 'fortran_order': False, 'shape': (2), 'descr': '<f2', }|dtype and shape need
 8|{'descr': '<f4', 'fortran_order': False, 'shape': (2,), |a string is expected
 END
 head -c 20 "$work/run.model.safetensors" >"$work/bad.safetensors"

@@ -609,7 +609,9 @@ static const goal goals[] = {
     {"act. ReLU ", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 0, 0}, NULL},
     {"act. tanh gradient ", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 0, 0}, NULL},
     {"act. sigmoid gradient ", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 0, 0}, NULL},
-    {"act. ", {1.15, 0.9, 1.0, 1.15, 1.15, 1.15, 0, 0}, "FFMA, FADD and FMUL of an exponential, or of erf"},
+    {"act. GELU erf f16", {1.15, 0.9, 1.0, 1.15, 1.15, 1.15, 0, 0}, "FFMA, FADD and FMUL of erf"},
+    {"act. tanh f16", {1.15, 0.9, 1.0, 1.15, 1.15, 1.15, 0, 0}, "FFMA, FADD and FMUL: an exponential, a polynomial"},
+    {"act. ", {1.15, 0.9, 1.0, 1.15, 1.15, 1.15, 0, 0}, NULL},
     {"dropout ", {0.9, 0.85, 0.85, 0.9, 1.15, 1.15, 0.7, 0.5}, NULL},
     {"quantize ", {0, 0, 1.3, 0, 1.15, 1.15, 0.9, 0.6}, NULL}, /* FP8 products from sm_89 on */
 };

@@ -2,7 +2,7 @@
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
    apart.   tests: tests/test_products.c ---- */
-#define AMPI_K_STRIPE      256u
+#define AMPI_K_STRIPE 256u
 typedef struct ampi_k_bias_args {
     amp_bias_grad_job job;
     float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */

@@ -24,7 +24,13 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
 }
 static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
     const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
-    return ampi_cu_share(ampi_cu_self(ctx), ampi_cu_parts(j->count, 8u * AMP_BLOCK), ampi_k_activation, *j, wide);
+    const amp_dtype t = j->out.dtype;
+    const int alike = j->in.dtype == t && (!j->saved.data || j->saved.dtype == t);
+    const uint64_t work = ampi_cu_parts(j->count, 8u * AMP_BLOCK);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    if (alike && t == AMP_F16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_F16>, *j, wide);
+    if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
+    return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
 }
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, ampi_k_bias_args *a) {
     uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS), spread = ampi_cu_parts(a->work, 2u * (uint64_t)c->sms);
