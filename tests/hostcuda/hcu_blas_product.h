@@ -37,6 +37,7 @@ struct Product {
     unsigned seed;
 };
 void run_product(const Product &p);
+void scale_matrix(const Layout &c, void *C, float beta); /* beta 0: C is not read */
 bool by_names();
 
 inline bool is_fp8(int t) { return t == CUDA_R_8F_E4M3 || t == CUDA_R_8F_E5M2; }
