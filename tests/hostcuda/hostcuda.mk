@@ -140,7 +140,9 @@ $(HCU_TRUTH)/belief%.host: $(HCU_DIR)/selftest/belief%.cu $(HCU_DIR)/selftest/be
 	@mkdir -p $(@D)
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) -O1 $(HCU_SHIM) $< -x none $(HCU_BUILD)/user/libhostcuda-plain.a $(HCU_LDLIBS) -o $@
 hostcuda-truth: $(foreach t,test_lang test_blas test_wmma beliefs beliefs_numbers,$(HCU_TRUTH)/$t.gpu) $(foreach t,beliefs beliefs_numbers,$(HCU_TRUTH)/$t.host) ## on a GPU: is what the host runtime says of CUDA true?
-	@$(HCU_DIR)/selftest/truth.sh $(HCU_BUILD) || [ $$? = 77 ]
+	@$(HCU_DIR)/selftest/truth.sh $(HCU_BUILD) gpu || [ $$? = 77 ]
+hostcuda-truth-here: $(foreach t,beliefs beliefs_numbers,$(HCU_TRUTH)/$t.host) ## the host runtime's answers, beside those of an H100 in h100.txt
+	@$(HCU_DIR)/selftest/truth.sh $(HCU_BUILD) host
 hostcuda-clean:
 	rm -rf $(HCU_BUILD)
-.PHONY: hostcuda-truth hostcuda-run hostcuda-cc hostcuda-libs hostcuda-check hostcuda-check-full hostcuda-clean
+.PHONY: hostcuda-truth hostcuda-truth-here hostcuda-run hostcuda-cc hostcuda-libs hostcuda-check hostcuda-check-full hostcuda-clean
