@@ -32,7 +32,7 @@ for source in "$top"/examples/*.c; do
     case $source in */digits.c | */gpt.c | */ranks_mpi.c) continue ;; esac
     name=$(basename "$source" .c)
     if [ "$programs" = "$work" ] && ! linked "$name" >"$work/log" 2>&1; then bad "$name does not build: $(cat "$work/log")"; continue; fi
-    case $source in */convnet.c | */debug.c) continue ;; esac # below: their claims
+    case $source in */convnet.c | */debug.c | */release.c) continue ;; esac # below: their claims
     if ! grep -q '^ \*   > ' "$source"; then
         # shellcheck disable=SC2086
         if (cd "$work" && ${RUN_ENV:-} "$programs/$name" >log 2>&1) && [ -s "$work/log" ]; then ok; else bad "$name: $(cat "$work/log")"; fi
@@ -186,6 +186,16 @@ for wrong in "--steps 0" "--device tpu" "--nonsense 1"; do
     if [ $rc = $(wrong_status "$wrong") ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q -e "${wrong%% *}" "$work/err"; then ok
     else bad "debug $wrong: $rc, $(cat "$work/err")"; fi
 done
+
+# ---- release: gradients have the memory of one layer, and the losses are those of the ordinary loop ----
+claims release 10 "$programs/release"
+if [ -x "$build/hostcuda/plain/release" ]; then
+    claims "release on the host runtime" 10 "$build/hostcuda/plain/release" --device cuda --steps 3 --layers 3 --width 32
+    if grep leaks "$work/err"; then bad "release leaks on the host runtime"; else ok; fi
+else
+    skipped=$((skipped + 1))
+    echo "skipped: release on the host runtime: needs hostcuda: g++ and the CUDA headers"
+fi
 
 # ---- ranks_mpi, with each MPI: its claims with 4 processes; one of 4 dies, and 2 go on from the state file as if nothing had happened.
 # Without --full its collectives sleep while they wait: tests/patient_mpi.c ----
