@@ -952,7 +952,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
     amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
-                             reads; or ReLU's AMP_MASK, read instead of y; else data NULL is fine */
+                             reads, or FP8, saturated; ReLU: AMP_MASK, read instead of y; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -2358,6 +2358,11 @@ AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint3
     size = ampi_bits(v) & 0x7fffffffu;
     return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
 }
+/* The value before act as aux gets it: FP8 saturates, for derivatives are constant out there. */
+AMP_INLINE float amp_epilogue_aux(const amp_gemm_job *j, float v) {
+    uint32_t unused = 0;
+    return amp_dtype_size(j->aux.dtype) == 1u ? amp_epilogue_f8(v, j->aux.dtype, NULL, &unused) : v;
+}
 /* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads
    there. */
 AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
@@ -2371,7 +2376,7 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     float v = amp_mul(alpha, sum);
     if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
-    *before = v;
+    *before = amp_epilogue_aux(j, v);
     return amp_epilogue_act(j, v, saved, amax);
 }
 
@@ -3218,7 +3223,7 @@ typedef struct amp_plan_layer {
     uint64_t weight, bias; /* elements; each that is not 0 is one parameter */
     uint64_t saved;        /* elements that backward needs, in the dtype of op's result: y, aux, ... */
     uint64_t saved_f32;    /* elements of 4 bytes under any policy: statistics, labels */
-    uint64_t saved_bits;   /* of AMP_MASK: rows * 8 * ((cols + 7) / 8) */
+    uint64_t saved_bits;   /* AMP_MASK: rows * 8 * ((columns + 7) / 8); 8 for each element that is kept in FP8 */
 } amp_plan_layer;
 
 typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
@@ -8342,6 +8347,9 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     };
     return ampi_check_extents(ctx, r, 5);
 }
+static int ampi_aux_fits(const amp_linear_desc *l) {
+    return l->aux.dtype == l->y.dtype || l->aux.dtype == AMP_MASK || ampi_is_f8(l->aux.dtype);
+}
 static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     amp_precision made = AMP_ZERO;
@@ -8354,8 +8362,8 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
     AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
     AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
     AMPI_TRY(ampi_check_saved(ctx, "aux", layer.l.aux, layer.l.act, layer.ny, layer.l.rows, layer.l.out, 0));
-    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == AMP_MASK || layer.l.aux.dtype == layer.l.y.dtype,
-        "aux is %s, but y is %s", amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
+    AMPI_CHECK(!layer.l.aux.data || ampi_aux_fits(&layer.l), "aux is %s, but y is %s",
+        amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
     if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
     st = ampi_forward_run(ctx, &layer);
@@ -12342,6 +12350,17 @@ static void ampi_epilogue_bias(
     const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
 }
+static void ampi_epilogue_keep(
+    const ampi_kernels *kn, const amp_gemm_job *d, const float *acc, size_t at, size_t n, float *other) {
+    size_t i;
+    if (!ampi_is_f8(d->aux.dtype)) {
+        kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        other[i] = amp_epilogue_aux(d, acc[i]);
+    kn->narrow[d->aux.dtype](ampi_at(d->aux, at), other, n);
+}
 static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
@@ -12352,7 +12371,7 @@ static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, flo
     } else if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
-        if (d->aux.data && !mask) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        if (d->aux.data && !mask) ampi_epilogue_keep(kn, d, acc, at, n, other);
         if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))

@@ -3726,7 +3726,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         } else {
             if (p.aux.data && !masked) {
                 for (k = 0; k < 8u; k++)
-                    y[k] = x[k];
+                    y[k] = ampi_bits(amp_epilogue_aux(&p, ampi_float(x[k])));
                 ampi_k_nearest8(y, p.aux.dtype);
                 ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
             }
@@ -5096,7 +5096,9 @@ static int ampi_cu_aux_fits(const amp_gemm_job *p) {
     return p->ldd % 8u == 0 && p->batch == 1u;
 }
 /* An epilogue after the product makes such an aux of what is in d, once rounded. */
-static int ampi_cu_aux_alike(const amp_gemm_job *p) { return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK; }
+static int ampi_cu_aux_alike(const amp_gemm_job *p) {
+    return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK || ampi_cu_f8(p->aux.dtype);
+}
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
     int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
     if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";

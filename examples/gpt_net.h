@@ -41,9 +41,11 @@ static void connect_block(gpt *g, block *b, size_t first, amp_array x) {
     connect_linear(g, &b->proj, first + PROJ, tensor(g, c, "activations"), c, c, tensor(g, c, "activations"));
     connect_norm(g, &b->n2, first + N2, b->proj.y);
     connect_linear(g, &b->up, first + UP, b->n2.y, c, 4 * c, tensor(g, 4 * c, "activations"));
-    b->up.act = g->s.act == AMP_RELU ? AMP_RELU : AMP_GELU;
-    if (b->up.act == AMP_RELU) /* a bit per element; GELU's backward needs what is before it */
+    b->up.act = g->s.act;
+    if (g->s.act == AMP_RELU) /* a bit per element; GELU's backward needs what is before it, in 8 bits if need be */
         b->up.aux = amp_arr(get(g, g->rows * mask_bytes(4 * c), "activations"), AMP_MASK);
+    else if (g->s.aux != AMP_AUTO)
+        b->up.aux = amp_arr(get(g, g->rows * 4 * c, "activations"), g->s.aux);
     else
         b->up.aux = tensor(g, 4 * c, "activations");
     connect_linear(g, &b->down, first + DOWN, b->up.y, 4 * c, c, tensor(g, c, "activations"));

@@ -881,6 +881,71 @@ static void mask_scenario(t_run *t, t_blob *b, const void *arg) {
     }
 }
 static void mask_same_everywhere(t_run *t) { t_same_everywhere(t, mask_scenario, NULL); }
+/* GELU's and SiLU's aux in FP8: the value before, saturated; backward is that of what is kept there. */
+static void aux_in_f8(t_run *t) {
+    static const amp_act acts[3] = {AMP_GELU, AMP_GELU_ERF, AMP_SILU};
+    static const float far[8] = {448.0f, -500.0f, 1e6f, -1e30f, INFINITY, -INFINITY, 464.0f, 1e-3f};
+    int c;
+    for (c = 0; c < 12; c++) {
+        const amp_dtype type = c % 3 == 0 ? AMP_F16 : c % 3 == 1 ? AMP_F32 : AMP_BF16;
+        const amp_dtype f8 = c % 2 ? AMP_F8E4M3 : AMP_F8E5M2;
+        const size_t rows = 9, in = 24, out = 37, ny = rows * out;
+        const int exact = type == AMP_F32 || c >= 6; /* else cuBLASLt rounds before */
+        amp_linear_desc l = AMP_ZERO;
+        amp_activation_desc d = AMP_ZERO;
+        uint8_t *kept, *want = (uint8_t *)t_host(t, ny);
+        float *bias = (float *)t_host(t, out * sizeof *bias);
+        void *w = t_host(t, out * in * amp_dtype_size(type));
+        const float *before;
+        size_t i;
+        t_note(t, "case %d: %s beside %s", c, amp_dtype_name(f8), amp_dtype_name(type));
+        t_fill_real(t, bias, AMP_F32, out, 1.0f);
+        t_fill_real(t, w, type, out * in, 0.3f);
+        memcpy(bias, far, sizeof far);
+        memset(w, 0, 8 * in * amp_dtype_size(type));
+        l.rows = rows;
+        l.in = in;
+        l.out = out;
+        l.act = acts[c / 2 % 3];
+        l.flags = c >= 6 ? AMP_GEMM_ORDERED : 0;
+        l.x = filled(t, type, rows * in, 1.0f);
+        l.w = amp_arr(t_put(t, w, out * in * amp_dtype_size(type)), type);
+        l.bias = amp_arr(t_put(t, bias, out * sizeof *bias), AMP_F32);
+        l.y = empty(t, type, ny);
+        l.aux = empty(t, f8, ny);
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        kept = (uint8_t *)contents(t, l.aux, ny);
+        l.y = l.aux = empty(t, AMP_F32, ny); /* the same product, unrounded */
+        l.act = AMP_ACT_NONE;
+        l.aux.data = NULL;
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        before = (const float *)contents(t, l.y, ny);
+        for (i = 0; i < ny; i++)
+            want[i] =
+                f8 == AMP_F8E4M3 ? amp_f8e4m3_from_f32_sat(before[i]).bits : amp_f8e5m2_from_f32_sat(before[i]).bits;
+        for (i = 0; i < ny && !exact; i++) { /* of a product that was rounded: half a step of it, and of FP8 */
+            const float v = amp_load(kept, f8, i), limit = f8 == AMP_F8E4M3 ? 448.0f : 57344.0f;
+            const float x = before[i] > limit ? limit : before[i] < -limit ? -limit : before[i];
+            if (fabsf(v - x) <= 0.13f * fabsf(x) + 0.05f) want[i] = kept[i];
+        }
+        CHECK_BITS(kept, want, ny, 1);
+        CHECK(f8 != AMP_F8E4M3 || (kept[0] == 0x7e && kept[1] == 0xfe && kept[4] == 0x7e && kept[5] == 0xfe));
+        l.act = acts[c / 2 % 3];
+        l.aux = amp_arr(t_put(t, kept, ny), f8);
+        l.y.data = NULL;
+        l.dy = filled(t, type, ny, 1.0f);
+        l.dbias = empty(t, AMP_F32, out);
+        d.act = l.act;
+        d.count = ny;
+        d.x = l.aux;
+        d.dy = l.dy;
+        d.dx = empty(t, type, ny);
+        CHECK_OK(amp_activation(t->ctx, &d));
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        same_array(t, "dy", l.dy, d.dx, ny);
+        t_clear(t);
+    }
+}
 static void mask_refused(t_run *t) {
     amp_linear_desc l = AMP_ZERO;
     amp_gemm_desc g = AMP_ZERO;
@@ -939,4 +1004,4 @@ const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"gemm.batches_same_everywhere", batches_same_everywhere, T_ALL},
     {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {"mask.in_layers", mask_in_layers, T_ALL},
     {"mask.products", mask_of_products, T_ALL}, {"mask.same_everywhere", mask_same_everywhere, T_ALL},
-    {"mask.refused", mask_refused, T_ALL}, {NULL, NULL, 0}};
+    {"mask.refused", mask_refused, T_ALL}, {"act.aux_in_f8", aux_in_f8, T_ALL}, {NULL, NULL, 0}};

@@ -209,7 +209,7 @@ static size_t norm(amp_plan_layer *l, uint64_t width, uint64_t rows) { /* gain a
     l[0].keep_bias = l[1].keep_bias = 1;
     return 2;
 }
-static amp_plan gpt(const shape *s, const amp_params_desc *d, uint64_t sequences, int released, amp_act act) {
+static amp_plan gpt(const shape *s, const amp_params_desc *d, uint64_t sequences, int released, uint64_t bits) {
     static amp_plan_layer l[48 * PER_LAYER + 8];
     amp_plan plan;
     const uint64_t c = s->width, rows = sequences * CONTEXT;
@@ -221,8 +221,9 @@ static amp_plan gpt(const shape *s, const amp_params_desc *d, uint64_t sequences
         l[n++] = layer(3 * c * c, 3 * c, rows * (3 * c + s->heads * CONTEXT + c)); /* heads, probabilities, joined */
         l[n++] = layer(c * c, c, rows * c);
         n += norm(l + n, c, rows);
-        l[n++] = layer(4 * c * c, 4 * c, (act == AMP_RELU ? 1 : 2) * rows * 4 * c); /* after the act, before GELU */
-        if (act == AMP_RELU) l[n - 1].saved_bits = rows * 4 * c;
+        l[n++] =
+            layer(4 * c * c, 4 * c, (bits ? 1 : 2) * rows * 4 * c); /* after GELU, and before it, or so many bits */
+        l[n - 1].saved_bits = bits * rows * 4 * c;
         l[n++] = layer(4 * c * c, c, rows * c);
     }
     n += norm(l + n, c, rows);
@@ -241,24 +242,25 @@ typedef struct option {
     amp_master master;
     amp_dtype moment;
     int released;
-    amp_act act;
+    uint64_t bits; /* kept before the act: 0: GELU's 16 or 32, FP8's 8, ReLU's 1 */
 } option;
 static const option options[] = {
-    {"FP32", AMP_F32, AMP_MASTER_F32, AMP_F32, 0, AMP_GELU},
-    {"BF16, masters", AMP_BF16, AMP_MASTER_F32, AMP_F32, 0, AMP_GELU},
-    {"BF16, SPLIT", AMP_BF16, AMP_MASTER_SPLIT, AMP_F32, 0, AMP_GELU},
-    {"BF16, SPLIT, BF16 moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16, 0, AMP_GELU},
-    {"BF16, SPLIT, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 0, AMP_GELU},
-    {"the same, gradients released", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 1, AMP_GELU},
-    {"BF16 stochastic, 8-bit moments", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 0, AMP_GELU},
-    {"the same, gradients released", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, AMP_GELU},
-    {"the same, ReLU for GELU", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, AMP_RELU},
+    {"FP32", AMP_F32, AMP_MASTER_F32, AMP_F32, 0, 0},
+    {"BF16, masters", AMP_BF16, AMP_MASTER_F32, AMP_F32, 0, 0},
+    {"BF16, SPLIT", AMP_BF16, AMP_MASTER_SPLIT, AMP_F32, 0, 0},
+    {"BF16, SPLIT, BF16 moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16, 0, 0},
+    {"BF16, SPLIT, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 0, 0},
+    {"the same, gradients released", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 1, 0},
+    {"BF16 stochastic, 8-bit moments", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 0, 0},
+    {"the same, gradients released", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 0},
+    {"the same, GELU's aux in FP8", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 8},
+    {"the same, ReLU for GELU", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 1},
 };
 static uint64_t most_sequences(const shape *s, const amp_params_desc *d, double bytes, const option *o) {
     uint64_t low = 0, high = 4096;
     while (high - low > 1) {
         const uint64_t mid = (low + high) / 2;
-        if ((double)gpt(s, d, mid, o->released, o->act).total <= bytes)
+        if ((double)gpt(s, d, mid, o->released, o->bits).total <= bytes)
             low = mid;
         else
             high = mid;
@@ -285,8 +287,8 @@ static void gpt_table(void) {
             d.model = options[k].model;
             d.master = options[k].master;
             d.moment = options[k].moment;
-            one = gpt(&shapes[i], &d, 1, options[k].released, options[k].act);
-            two = gpt(&shapes[i], &d, 2, options[k].released, options[k].act);
+            one = gpt(&shapes[i], &d, 1, options[k].released, options[k].bits);
+            two = gpt(&shapes[i], &d, 2, options[k].released, options[k].bits);
             printf("| %s | %s | %.2f | %.2f |", shapes[i].name, options[k].text, (double)state(&one) / 1e9,
                 (double)(two.saved - one.saved) / 1e9);
             for (j = 0; j < sizeof sizes / sizeof *sizes; j++) {
@@ -314,7 +316,7 @@ static const char activations[] =
     "| with ReLU, tanh, sigmoid | the same; backward reads y, which the next layer keeps anyway |\n"
     "| with ReLU, `aux` of AMP_MASK | a bit, which backward reads instead of y; less memory where nobody else keeps y: "
     "before pooling, a sum |\n"
-    "| with GELU, SiLU | `aux`, the value before the activation: one array more |\n"
+    "| with GELU, SiLU | `aux`, the value before the activation: one array more; in FP8 a byte |\n"
     "| dropout | nothing: its numbers are drawn again |\n"
     "| layer norm | its input, and 8 bytes per row |\n"
     "| cross-entropy | the logits, in place of which their gradients are written |\n"

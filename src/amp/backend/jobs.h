@@ -327,6 +327,11 @@ AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint3
     size = ampi_bits(v) & 0x7fffffffu;
     return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
 }
+/* The value before act as aux gets it: FP8 saturates, for derivatives are constant out there. */
+AMP_INLINE float amp_epilogue_aux(const amp_gemm_job *j, float v) {
+    uint32_t unused = 0;
+    return amp_dtype_size(j->aux.dtype) == 1u ? amp_epilogue_f8(v, j->aux.dtype, NULL, &unused) : v;
+}
 /* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads
    there. */
 AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
@@ -340,7 +345,7 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     float v = amp_mul(alpha, sum);
     if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
-    *before = v;
+    *before = amp_epilogue_aux(j, v);
     return amp_epilogue_act(j, v, saved, amax);
 }
 

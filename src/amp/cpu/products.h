@@ -138,6 +138,17 @@ static void ampi_epilogue_bias(
     const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
 }
+static void ampi_epilogue_keep(
+    const ampi_kernels *kn, const amp_gemm_job *d, const float *acc, size_t at, size_t n, float *other) {
+    size_t i;
+    if (!ampi_is_f8(d->aux.dtype)) {
+        kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        other[i] = amp_epilogue_aux(d, acc[i]);
+    kn->narrow[d->aux.dtype](ampi_at(d->aux, at), other, n);
+}
 static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
@@ -148,7 +159,7 @@ static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, flo
     } else if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
-        if (d->aux.data && !mask) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        if (d->aux.data && !mask) ampi_epilogue_keep(kn, d, acc, at, n, other);
         if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))

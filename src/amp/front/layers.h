@@ -300,6 +300,9 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
     };
     return ampi_check_extents(ctx, r, 5);
 }
+static int ampi_aux_fits(const amp_linear_desc *l) {
+    return l->aux.dtype == l->y.dtype || l->aux.dtype == AMP_MASK || ampi_is_f8(l->aux.dtype);
+}
 static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
     amp_precision made = AMP_ZERO;
@@ -312,8 +315,8 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
     AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
     AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
     AMPI_TRY(ampi_check_saved(ctx, "aux", layer.l.aux, layer.l.act, layer.ny, layer.l.rows, layer.l.out, 0));
-    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == AMP_MASK || layer.l.aux.dtype == layer.l.y.dtype,
-        "aux is %s, but y is %s", amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
+    AMPI_CHECK(!layer.l.aux.data || ampi_aux_fits(&layer.l), "aux is %s, but y is %s",
+        amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
     if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
     st = ampi_forward_run(ctx, &layer);

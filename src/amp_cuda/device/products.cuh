@@ -383,7 +383,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         } else {
             if (p.aux.data && !masked) {
                 for (k = 0; k < 8u; k++)
-                    y[k] = x[k];
+                    y[k] = ampi_bits(amp_epilogue_aux(&p, ampi_float(x[k])));
                 ampi_k_nearest8(y, p.aux.dtype);
                 ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
             }

@@ -253,7 +253,9 @@ static int ampi_cu_aux_fits(const amp_gemm_job *p) {
     return p->ldd % 8u == 0 && p->batch == 1u;
 }
 /* An epilogue after the product makes such an aux of what is in d, once rounded. */
-static int ampi_cu_aux_alike(const amp_gemm_job *p) { return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK; }
+static int ampi_cu_aux_alike(const amp_gemm_job *p) {
+    return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK || ampi_cu_f8(p->aux.dtype);
+}
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
     int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
     if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
