@@ -3491,6 +3491,11 @@ AMPI_K void ampi_k_put(float *to, const ampi_k_eight &e, const ampi_k_side &s, f
             to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
     }
 }
+/* What a backward reads of element [i, j] of batch z. */
+AMPI_K float ampi_k_saved(const amp_gemm_job &p, size_t z, size_t i, size_t j, size_t at) {
+    if (p.aux.dtype != AMP_MASK) return amp_load(p.aux.data, p.aux.dtype, at);
+    return ampi_mask_y(ampi_mask_at(p.aux.data, z * p.m + i, p.n, 0), j);
+}
 /* From the sum of element [i, j] of batch z to d and aux. */
 AMPI_K void ampi_k_gemm_store(
     const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
@@ -3498,9 +3503,9 @@ AMPI_K void ampi_k_gemm_store(
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
     if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
     if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, p.bias_per_row ? i : j);
-    if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
+    if (p.backward) saved = ampi_k_saved(p, z, i, j, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
-    if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
+    if (p.aux.data && !p.backward && p.aux.dtype != AMP_MASK) amp_store(p.aux.data, p.aux.dtype, at, before);
     amp_store(p.d.data, p.d.dtype, at, v);
 }
 
@@ -3704,26 +3709,62 @@ AMPI_K void ampi_k_store_short(const ampi_k_raw *r, const amp_array &a, uint64_t
         ampi_k_store8(x, a.data, AMP_F16, i, m, 0);
     }
 }
-AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, int wide) {
+/* Eight of what a mask stands for, as 16 bits in memory and as float bits. */
+AMPI_K void ampi_k_unmask_short(ampi_k_raw *r, uint32_t bits, amp_dtype t) {
+    const uint32_t one = t == AMP_F16 ? 0x3c00u : 0x3f80u;
+    uint32_t w[4], k;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++)
+        w[k] = one * (bits >> 2u * k & 1u) | one * (bits >> (2u * k + 1u) & 1u) << 16;
+    r->a = ampi_k_four(w);
+}
+AMPI_K void ampi_k_unmask8(uint32_t x[8], uint32_t bits) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = 0x3f800000u * (bits >> k & 1u);
+}
+/* The mask of eight of ReLU's y, of which m are there, by their patterns. */
+AMPI_K uint32_t ampi_k_mask8(const uint32_t x[8], amp_dtype t, uint32_t m) {
+    const uint32_t signs = 33u - 8u * (uint32_t)amp_dtype_size(t);
+    uint32_t bits = 0, k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        bits |= (uint32_t)(k < m && x[k] << signs != 0) << k;
+    return bits;
+}
+/* Eight of what a backward of 16 bits reads: `byte` says where they are in a mask. */
+template <int masked>
+AMPI_K void ampi_k_fetch_saved(
+    ampi_k_raw *r, const amp_array &saved, amp_dtype t, uint64_t at, uint64_t byte, uint32_t m, int wide) {
+    if (masked)
+        ampi_k_unmask_short(r, ((const uint8_t *)saved.data)[byte], t);
+    else
+        ampi_k_fetch_short(r, saved, at, m, wide);
+}
+template <int masked> AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, uint64_t byte, int wide) {
+    const amp_act act = masked ? AMP_RELU : p.act;
     ampi_k_raw dy, saved;
     ampi_k_fetch_short(&dy, p.d, at, 8, wide);
-    ampi_k_fetch_short(&saved, p.aux, at, 8, wide);
+    ampi_k_fetch_saved<masked>(&saved, p.aux, p.d.dtype, at, byte, 8, wide);
     if (p.d.dtype == AMP_F16)
-        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_F16);
+        ampi_k_act_grad_raw(&dy, act, &saved, AMP_F16);
     else
-        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_BF16);
+        ampi_k_act_grad_raw(&dy, act, &saved, AMP_BF16);
     ampi_k_store_short(&dy, p.d, at, 8, wide);
 }
-AMPI_K int ampi_k_is_alike(const amp_gemm_job &p) {
-    return p.backward && p.d.dtype == p.aux.dtype && amp_dtype_size(p.d.dtype) == 2u;
+AMPI_K int ampi_k_is_alike(const amp_gemm_job &p, int masked) {
+    return p.backward && (masked || p.d.dtype == p.aux.dtype) && amp_dtype_size(p.d.dtype) == 2u;
 }
 /* The whole groups of a gradient of 16 bits, in a loop of their own: one loop for all costs the others registers. */
+template <int masked>
 AMPI_K void ampi_k_act_grads(
     const amp_gemm_job &p, int wide, ampi_k_place here, const ampi_k_place &step, uint64_t all) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
     for (; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK, ampi_k_move(&here, &step, across, p.m)) {
-        uint64_t j = 8u * here.group;
-        if (ampi_k_group(j, p.n) == 8u) ampi_k_act_grad_at(p, here.batch * p.stride_d + here.row * p.ldd + j, wide);
+        uint64_t j = 8u * here.group, byte = (here.batch * p.m + here.row) * across + here.group;
+        if (ampi_k_group(j, p.n) == 8u)
+            ampi_k_act_grad_at<masked>(p, here.batch * p.stride_d + here.row * p.ldd + j, byte, wide);
     }
 }
 AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
@@ -3732,16 +3773,21 @@ AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
     for (k = 0; k < 8u; k++)
         x[k] = one;
 }
+/* masked: aux is AMP_MASK, a byte for each group, and the act ReLU; in a kernel of its own, which is short. */
+template <int masked>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
     ampi_k_place here = ampi_k_place_of(g, across, p.m), next = ampi_k_place_of(step, across, p.m);
-    int alike = !add_bias && ampi_k_is_alike(p);
-    if (alike) ampi_k_act_grads(p, wide, here, next, all);
+    const amp_act act = masked ? AMP_RELU : p.act;
+    uint8_t *mask = (uint8_t *)p.aux.data;
+    int alike = !add_bias && ampi_k_is_alike(p, masked);
+    if (alike) ampi_k_act_grads<masked>(p, wide, here, next, all);
     if (alike && p.n % 8u == 0) return;
     for (; g < all; g += step, ampi_k_move(&here, &next, across, p.m)) {
         uint64_t j = 8u * here.group, at = here.batch * p.stride_d + here.row * p.ldd + j;
+        uint64_t byte = (here.batch * p.m + here.row) * across + here.group;
         uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
         if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
@@ -3754,19 +3800,36 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
                 x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }
         if (p.backward) {
-            ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            ampi_k_act_grad8(x, p.act, y);
+            if (masked)
+                ampi_k_unmask8(y, mask[byte]);
+            else
+                ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
+            ampi_k_act_grad8(x, act, y);
         } else {
-            if (p.aux.data) {
+            if (p.aux.data && !masked) {
                 for (k = 0; k < 8u; k++)
-                    y[k] = x[k];
+                    y[k] = ampi_bits(amp_epilogue_aux(&p, ampi_float(x[k])));
                 ampi_k_nearest8(y, p.aux.dtype);
                 ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
             }
-            ampi_k_act8(x, p.act);
+            ampi_k_act8(x, act);
         }
         ampi_k_nearest8(x, p.d.dtype);
         ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
+        if (masked && !p.backward) mask[byte] = (uint8_t)ampi_k_mask8(x, p.d.dtype, m);
+    }
+}
+/* The masks of products that the plain kernel has made: groups as above. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_mask(amp_gemm_job p, int wide) {
+    uint64_t across = ampi_mask_pitch(p.n), all = amp_gemm_outputs(&p) * p.m * across,
+             step = (uint64_t)gridDim.x * AMP_BLOCK;
+    uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
+    for (; g < all; g += step) {
+        uint64_t row = g / across, j = 8u * (g % across);
+        uint64_t at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
+        uint32_t x[8], m = ampi_k_group(j, p.n);
+        ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
+        ((uint8_t *)p.aux.data)[g] = (uint8_t)ampi_k_mask8(x, AMP_F32, m);
     }
 }
 
@@ -3810,7 +3873,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 
 #define AMPI_K_PRODUCTS(X) \
     X(ampi_k_gemm) \
-    X(ampi_k_epilogue) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) X(ampi_k_activation_alike<AMP_BF16>)
+    X(ampi_k_epilogue<0>) \
+    X(ampi_k_epilogue<1>) X(ampi_k_mask) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) \
+        X(ampi_k_activation_alike<AMP_BF16>)
 /* ---- dy through the activation, in place, and its column sums by the rule of amp.h, reading it once. A team takes a
    part, 32 rows of a stripe of 256 columns; a second kernel adds up the parts. Neighbouring threads have neighbouring
    groups of eight columns or, where rows are not aligned and not of 16 bits, neighbouring columns, eight of them 32
@@ -3839,6 +3904,19 @@ AMPI_K void ampi_k_bias_load(uint32_t x[8], const amp_array &a, uint64_t at, uin
     for (k = 0; k < 8u; k++)
         x[k] = AMPI_TEAM * k < left ? ampi_load_bits(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
 }
+/* A mask of them, in row `row` from `column` on, as what stands in y's place. */
+AMPI_K void ampi_k_bias_unmask(
+    uint32_t y[8], const amp_bias_grad_job &j, uint64_t row, uint64_t column, uint64_t left, int wide) {
+    const uint8_t *mask = ampi_mask_at(j.saved.data, row, j.cols, 0);
+    uint32_t k;
+    if (wide) {
+        ampi_k_unmask8(y, mask[column / 8u]);
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        y[k] = AMPI_TEAM * k < left ? ampi_bits(ampi_mask_y(mask, column + AMPI_TEAM * k)) : 0u;
+}
 AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t at, uint64_t left, int wide) {
     uint32_t k;
     if (wide) {
@@ -3852,10 +3930,10 @@ AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t 
 /* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
    summed. */
 AMPI_K void ampi_k_bias_act8(
-    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
+    const amp_bias_grad_job &j, amp_act act, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
     uint32_t k;
-    if (j.act == AMP_ACT_NONE) return;
-    ampi_k_act_grad8(x, j.act, y);
+    if (act == AMP_ACT_NONE) return;
+    ampi_k_act_grad8(x, act, y);
     ampi_k_nearest8(x, j.dy.dtype);
     ampi_k_bias_store(x, j.dy, at, left, wide);
     if (j.dy.dtype == AMP_F32) return;
@@ -3865,9 +3943,11 @@ AMPI_K void ampi_k_bias_act8(
 }
 /* This thread's columns of a part, into sum[8]: some rows at a time, for loads in flight. */
 #define AMPI_K_AHEAD 2u
+template <int masked>
 AMPI_K void ampi_k_bias_rows(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
     const amp_bias_grad_job &j = a.job;
+    const amp_act act = masked ? AMP_RELU : j.act;
     uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
     for (; row < end; row += AMPI_K_AHEAD) {
         uint64_t at = row * j.ld + column;
@@ -3875,21 +3955,27 @@ AMPI_K void ampi_k_bias_rows(
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
             ampi_k_bias_load(x[u], j.dy, at + u * j.ld, left, a.wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
+            if (masked)
+                ampi_k_bias_unmask(y[u], j, row + u, column, left, a.wide);
+            else if (act != AMP_ACT_NONE)
+                ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
         }
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], at + u * j.ld, left, a.wide);
+            ampi_k_bias_act8(j, act, x[u], y[u], at + u * j.ld, left, a.wide);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
                 sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
         }
     }
 }
-/* The same for 16 bits, dy and saved alike: columns side by side, m of them. */
-AMPI_K void ampi_k_bias_alike(
-    const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, uint32_t m, int wide, float sum[8]) {
+/* The same for 16 bits, dy and saved alike: columns side by side, m of them; `byte`: where they are in a mask. */
+template <int masked>
+AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint64_t byte, uint32_t rows,
+    uint32_t m, int wide, float sum[8]) {
+    const uint64_t pitch = ampi_mask_pitch(j.cols);
+    const amp_act act = masked ? AMP_RELU : j.act;
     uint32_t k, u, v[8];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
@@ -3897,13 +3983,15 @@ AMPI_K void ampi_k_bias_alike(
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
+            if (act != AMP_ACT_NONE)
+                ampi_k_fetch_saved<masked>(&saved[u], j.saved, t, one, u < rows ? byte + u * pitch : byte, m, wide);
         }
+        byte += AMPI_K_AHEAD * pitch;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (u >= rows) break;
-            if (j.act != AMP_ACT_NONE) {
-                ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
+            if (act != AMP_ACT_NONE) {
+                ampi_k_act_grad_raw(&dy[u], act, &saved[u], t);
                 ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             }
             at += j.ld;
@@ -3914,23 +4002,27 @@ AMPI_K void ampi_k_bias_alike(
         }
     }
 }
-/* A part; words: not aligned, in a kernel of its own, because one for both needs too many registers. */
-template <int words>
+/* A part, in a kernel of its own for each way, because one for all needs too many registers: bit 0, words, not aligned;
+   bit 1, ReLU by a mask. */
+#define AMPI_K_WORDS(way)  ((way) & 1)
+#define AMPI_K_MASKED(way) ((way) >> 1)
+template <int way>
 AMPI_K void ampi_k_bias_part(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
-    uint64_t at = row * a.job.ld + column;
+    uint64_t at = row * a.job.ld + column, byte = row * ampi_mask_pitch(a.job.cols) + column / 8u;
+    const int words = AMPI_K_WORDS(way);
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
-        ampi_k_bias_rows(a, column, left, row, end, sum);
+        ampi_k_bias_rows<AMPI_K_MASKED(way)>(a, column, left, row, end, sum);
     else if (a.job.dy.dtype == AMP_F16)
-        ampi_k_bias_alike(a.job, AMP_F16, at, rows, m, !words, sum);
+        ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_F16, at, byte, rows, m, !words, sum);
     else
-        ampi_k_bias_alike(a.job, AMP_BF16, at, rows, m, !words, sum);
+        ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_BF16, at, byte, rows, m, !words, sum);
 }
-template <int words>
+template <int way>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = words || a.wide ? 1u : AMPI_TEAM;
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
     if (threadIdx.x >= AMPI_TEAM * a.teams) return;
     for (unit = (uint64_t)blockIdx.x * a.teams + threadIdx.x / AMPI_TEAM; unit < a.work;
         unit += (uint64_t)gridDim.x * a.teams) {
@@ -3939,7 +4031,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (c >= a.columns) continue;
         if (end > a.job.rows) end = a.job.rows;
-        ampi_k_bias_part<words>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
+        ampi_k_bias_part<way>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
         AMP_UNROLL
         for (k = 0; k < 8u; k++) {
             uint64_t own = c + apart * k;
@@ -4002,7 +4094,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 }
 
 #define AMPI_K_COLUMNS(X) \
-    X(ampi_k_bias_grad<0>) X(ampi_k_bias_grad<1>) X(ampi_k_columns) X(ampi_k_columns_alone) X(ampi_k_scalars)
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>) \
+    X(ampi_k_bias_grad<2>) X(ampi_k_bias_grad<3>) X(ampi_k_columns) X(ampi_k_columns_alone) X(ampi_k_scalars)
 /* ==== >>cuda-host ====================================================================================================
    Errors, launches, memory.   tests: tests/cuda_verbs.cpp, tests/test_context.c */
 
@@ -4793,9 +4887,9 @@ static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_
     int wide;
     if (p->batch > 1u) step |= p->stride_d;
     if (p->m == 1u && p->batch == 1u) step = 0;
-    wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
+    wide = ampi_cu_wide(&p->d, step) && (p->aux.dtype == AMP_MASK || ampi_cu_wide(&p->aux, step));
     return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
-        ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
+        amp_gemm_masked(p) ? ampi_k_epilogue<1> : ampi_k_epilogue<0>, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
 /* Only the activation: the epilogue of a product that is there already. */
@@ -4803,6 +4897,10 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     amp_gemm_job p = AMP_ZERO;
     p.m = p.batch = 1;
     p.n = p.ldd = j->rows * j->cols;
+    if (j->saved.dtype == AMP_MASK) {
+        p.m = j->rows;
+        p.n = p.ldd = j->cols;
+    }
     p.d = j->dy;
     p.aux = j->saved;
     p.act = j->act;
@@ -4819,24 +4917,32 @@ static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) 
     if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
     return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
 }
+/* Fewer teams a block where else some SMs had none. */
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, ampi_k_bias_args *a) {
-    uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS), spread = ampi_cu_parts(a->work, 2u * (uint64_t)c->sms);
-    a->teams =
-        (uint32_t)(spread < AMPI_TEAMS ? spread : AMPI_TEAMS); /* fewer a block, where all SMs would not have one */
+    const int words = a->alike && !a->wide, masked = a->job.act != AMP_ACT_NONE && a->job.saved.dtype == AMP_MASK;
+    const uint64_t each = ampi_cu_parts(a->work, 2u * (uint64_t)c->sms);
+    uint64_t blocks;
+    a->teams = (uint32_t)(each < AMPI_TEAMS ? each : AMPI_TEAMS);
     blocks = ampi_cu_parts(a->work, a->teams);
-    if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
-    return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
+    switch (words + 2 * masked) {
+    case 0: return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
+    case 1: return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
+    case 2: return ampi_cu_share(c, blocks, ampi_k_bias_grad<2>, *a);
+    default: return ampi_cu_share(c, blocks, ampi_k_bias_grad<3>, *a);
+    }
 }
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
 static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_bias_args a = AMP_ZERO;
     uint64_t room;
+    int mask;
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
-    a.wide = ampi_cu_wide(&j->dy, j->ld) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
-    a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
+    mask = j->act == AMP_ACT_NONE || j->saved.dtype == AMP_MASK; /* or nothing: any address will do */
+    a.wide = ampi_cu_wide(&j->dy, j->ld) && (mask || ampi_cu_wide(&j->saved, j->cols));
+    a.alike = amp_dtype_size(j->dy.dtype) == 2u && (mask || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
     if (room == 0 || j->step != 1u) {
@@ -5118,6 +5224,10 @@ static int ampi_cu_aux_fits(const amp_gemm_job *p) {
     if (!p->aux.data || (p->aux.dtype != p->d.dtype && !short_one)) return 0;
     return p->ldd % 8u == 0 && p->batch == 1u;
 }
+/* An epilogue after the product makes such an aux of what is in d, once rounded. */
+static int ampi_cu_aux_alike(const amp_gemm_job *p) {
+    return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK || ampi_cu_f8(p->aux.dtype);
+}
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
     int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
     if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
@@ -5147,7 +5257,7 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
     if (ampi_cu_has_gelu(p) && !leave) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-    if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
+    if (narrow && aux && !ampi_cu_aux_alike(p)) return "aux is in a different dtype than d";
     return plan->after && ampi_cu_f8(p->d.dtype) ? "cuBLASLt has no such epilogue for an FP8 d" : NULL;
 }
 /* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is
@@ -5326,7 +5436,10 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
-    return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
+    int wide = ampi_cu_wide(&p->d, p->ldd | (p->batch > 1u ? p->stride_d : 0u));
+    AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p));
+    if (!amp_gemm_masked(p) || p->backward) return AMP_OK;
+    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(amp_gemm_mask_bytes(p), AMP_BLOCK)), ampi_k_mask, *p, wide);
 }
 
 /* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
@@ -5544,7 +5657,8 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
     uint32_t i;
     t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
-    if (p->aux.data && !p->backward) t->bytes[1] = span * amp_dtype_size(p->aux.dtype);
+    if (p->aux.data && !p->backward)
+        t->bytes[1] = amp_gemm_masked(p) ? amp_gemm_mask_bytes(p) : span * amp_dtype_size(p->aux.dtype);
     if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
