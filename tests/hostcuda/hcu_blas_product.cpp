@@ -201,7 +201,8 @@ void run_product(const Product &p) {
     float alpha = p.alpha_device ? *p.alpha_device : p.alpha, beta = p.beta_device ? *p.beta_device : p.beta;
     if (d.scale_a) alpha *= *d.scale_a;
     if (d.scale_b) alpha *= *d.scale_b;
-    const bool no_product = as_h100(p.arch) && alpha == 0 && p.a.type == CUDA_R_32F; /* A and B are not read */
+    const bool no_product =
+        as_h100(p.arch) && !p.alpha_device && alpha == 0 && p.a.type == CUDA_R_32F; /* A and B are not read */
     const Roundings rounds = roundings_of(p, epi, beta);
     const float scale_c = d.scale_c ? *d.scale_c : 1.0f, scale_d = d.scale_d ? *d.scale_d : 1.0f;
 
