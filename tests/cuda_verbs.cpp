@@ -1102,13 +1102,17 @@ static cudaStream_t other_stream;
 static void other_begin(cudaStreamCaptureMode mode) {
     CHECK(cudaStreamBeginCapture(other_stream, mode) == cudaSuccess, "begin");
 }
-static void other_end(const char *what) { /* it is whole, and the thread has its mode back */
+/* It is whole, unless cuBLASLt's handle was destroyed, and the thread has its mode back. */
+static void other_end(const char *what) {
+    const int whole = strcmp(what, "amp_ctx_destroy") != 0;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaGraph_t graph = NULL;
     cudaThreadExchangeStreamCaptureMode(&mode);
     CHECK(mode == cudaStreamCaptureModeGlobal, "%s: the thread's capture mode is %d", what, (int)mode);
     cudaThreadExchangeStreamCaptureMode(&mode);
-    CHECK(cudaStreamEndCapture(other_stream, &graph) == cudaSuccess, "%s breaks the capture of another stream", what);
+    CHECK((cudaStreamEndCapture(other_stream, &graph) == cudaSuccess) == whole, "%s and the capture of another stream",
+        what);
+    if (!whole) (void)cudaGetLastError();
     if (graph) cudaGraphDestroy(graph);
 }
 typedef struct others { /* what a chain of setup functions makes */
@@ -1563,8 +1567,7 @@ static void test_f8_aux() {
         OK(amp_gemm_explain(ctx, how, sizeof how, &g));
         CHECK(strstr(how, "cuBLASLt") && strstr(how, " with GELU") && !strstr(how, "epilogue kernel"), "%s", how);
         OK(amp_gemm(ctx, &g));
-        g.d.dtype = AMP_F8E5M2; /* no kernel has it */
-        g.b.dtype = AMP_F8E5M2;
+        g.a.dtype = g.b.dtype = AMP_F8E5M2; /* no kernel has them both */
         WANT(amp_gemm(ctx, &g), AMP_ERR_UNSUPPORTED);
     }
     end(&w);
@@ -1676,7 +1679,7 @@ static void test_f8_reasons() {
     for (int i = 0; i < 5; i++) { /* n, k and the leading dimensions */
         amp_gemm_desc g = f8_product(&w);
         g.lda = g.ldb = g.ldd = 48; /* so that it is one of them */
-        if (i == 0) g.n = 40;
+        if (i == 0) g.n = 36;       /* on sm_90 a multiple of 8 would do */
         if (i == 1) g.k = 40;
         if (i == 2) g.lda = 40;
         if (i == 3) g.ldb = 40;
@@ -2864,7 +2867,8 @@ static void test_given_back() { /* lent memory goes back when nothing uses it an
     no_leak("given back");
 }
 
-/* A device that dies in a launch: that verb says so, not the next one. */
+/* A device that dies in a launch: the first verb that waits says so, if not that one (an H100 accepts launches until
+   somebody waits). */
 static void test_dead_launch() {
     for (int v = 0; v < 2; v++) {
         world w;
@@ -2874,8 +2878,10 @@ static void test_dead_launch() {
         hcu_reset_counts();
         hcu_set_mode(HCU_EAGER, 1); /* the kernel faults while it is being launched */
         hcu_fail_exec(1, 0);
-        WANT(verbs[v ? 4 : 0].call(&w), AMP_ERR_DEAD); /* a cast, a step */
+        amp_status s = verbs[v ? 4 : 0].call(&w); /* a cast, a step */
+        CHECK(s == AMP_OK || s == AMP_ERR_DEAD, "the launch gives %d", (int)s);
         CHECK(hcu_injected() == 1, "%ld faults", hcu_injected());
+        WANT(amp_sync(ctx), AMP_ERR_DEAD);
         end(&w);
         hcu_reset();
         hcu_set_mode(HCU_LAZY, 1);
@@ -3590,7 +3596,9 @@ static int one_failure(world *w, const verb *v, long k, int error, int sticky) {
     if (sticky) {
         CHECK(s == AMP_ERR_DEAD || s == AMP_OK, "%s: %s sticky -> %d", v->name, call, (int)s);
         hcu_reset_counts();
-        WANT(amp_sync(w->x), AMP_ERR_DEAD);
+        amp_status then = amp_sync(w->x);
+        const int told = strcmp(call, "cudaThreadExchangeStreamCaptureMode") != 0; /* it knows of no device */
+        CHECK(then == AMP_ERR_DEAD || !told, "%s: %s sticky -> %d, then amp_sync %d", v->name, call, (int)s, (int)then);
         CHECK(s == AMP_OK || hcu_calls(NULL) == 0, "%ld calls to a device that is known to be dead", hcu_calls(NULL));
         hcu_reset();
     } else {

@@ -465,5 +465,5 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 #define AMPI_K_PRODUCTS(X) \
     X(ampi_k_gemm) \
     X(ampi_k_epilogue<0>) \
-    X(ampi_k_epilogue<1>) X(ampi_k_mask) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) \
-        X(ampi_k_activation_alike<AMP_BF16>)
+    X(ampi_k_epilogue<1>) \
+    X(ampi_k_mask) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) X(ampi_k_activation_alike<AMP_BF16>)

@@ -125,19 +125,28 @@ static int ampi_cu_sticky(cudaError_t e) {
     }
 }
 
-/* A failed call of the CUDA runtime: what kind of failure, and is the device still there? The runtime's own note of it
-   is cleared, because the status tells the caller; an error that survives that is sticky. */
-static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
+/* What the driver says of earlier work: nothing else, for this call is harmless, in a capture, too. The runtime notes an
+   error of it, which is cleared; of a device that is dead only such calls tell again and again. */
+static cudaError_t ampi_cu_probe(cudaStream_t stream) {
     cudaStreamCaptureStatus capture;
+    cudaError_t e = cudaStreamIsCapturing(stream, &capture);
+    if (e != cudaSuccess) (void)cudaGetLastError();
+    return e;
+}
+static int ampi_cu_is_capture_error(cudaError_t e) {
+    return e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread;
+}
+/* A failed call of the CUDA runtime: what kind of failure, and is the device still there? The runtime's own note of it
+   is cleared, because the status tells the caller. */
+static amp_status ampi_cu_kind(cudaError_t e, cudaStream_t stream) {
     cudaError_t probe;
     (void)cudaGetLastError();
     if (ampi_cu_sticky(e)) return AMP_ERR_DEAD;
-    probe = cudaStreamIsCapturing(stream, &capture); /* harmless in a capture; reports a dead device */
-    if (probe != cudaSuccess) (void)cudaGetLastError();
-    if (ampi_cu_sticky(probe) || (probe == e && cudaPeekAtLastError() == e)) return AMP_ERR_DEAD;
-    if (e == cudaErrorMemoryAllocation) return AMP_ERR_NO_MEMORY;
-    if (e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread) return AMP_ERR_CAPTURE;
-    return AMP_ERR_CUDA;
+    probe = ampi_cu_probe(stream);
+    if (ampi_cu_sticky(probe)) return AMP_ERR_DEAD;
+    if (ampi_cu_is_capture_error(e)) return AMP_ERR_CAPTURE;
+    if (probe == e && ampi_cu_probe(stream) == e) return AMP_ERR_DEAD; /* a fault would be told once */
+    return e == cudaErrorMemoryAllocation ? AMP_ERR_NO_MEMORY : AMP_ERR_CUDA;
 }
 
 static void ampi_cu_remember(ampi_cuda *c, amp_status s, const char *call, amp_cuda_library library, int code) {
@@ -171,13 +180,10 @@ static const char *ampi_cu_cublas_name(cublasStatus_t e) {
 }
 
 /* Has the device died meanwhile? cuBLASLt has a CUDA runtime of its own, whose last error ours does not know, so the
-   driver is asked: this call tells of errors of earlier work, and is harmless in a capture. */
+   driver is asked. */
 static cudaError_t ampi_cu_beneath(const ampi_cuda *c) {
-    cudaStreamCaptureStatus capture;
-    cudaError_t e = cudaStreamIsCapturing(c->stream, &capture);
-    if (e == cudaSuccess) return e;
-    (void)cudaGetLastError();
-    return ampi_cu_sticky(e) || cudaPeekAtLastError() == e ? e : cudaSuccess;
+    const cudaError_t e = ampi_cu_probe(c->stream);
+    return ampi_cu_is_capture_error(e) ? cudaSuccess : e;
 }
 static amp_status ampi_cu_cublas_kind(const ampi_cuda *c, cublasStatus_t e) {
     if (ampi_cu_beneath(c) != cudaSuccess) return AMP_ERR_DEAD;
