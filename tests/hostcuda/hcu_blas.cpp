@@ -294,10 +294,11 @@ uint32_t least_alignment(const Layout &l, const Layout &a, int arch) {
     if (is_fp8(a.type)) return 16;
     return uint32_t(as_h100(arch) ? std::min(bytes_of(l.type), bytes_of(a.type)) : bytes_of(l.type));
 }
-/* Where an H100 splits k: where it is long, and in 16-bit products of inputs that tensor cores cannot read by 16 bytes. */
-bool long_or_odd(const Shape &s, const Layout &a, const Pref &p) {
+/* Where an H100 splits k: where it is long, and in 16-bit products with lines of odd length. */
+bool long_or_odd(const Shape &s, const Layout &a, const Layout &b, const Layout &o, const Pref &p) {
     if (s.k >= 16 * std::max(s.m, s.n)) return true;
-    return bytes_of(a.type) == 2 && std::min(p.align[0], p.align[1]) < 16;
+    const bool odd = ((a.ld | b.ld | o.ld) & 1) || std::min({p.align[0], p.align[1], p.align[3]}) < 4;
+    return bytes_of(a.type) == 2 && s.n > 8 && odd;
 }
 int search(
     const Desc &d, const Layout *const l[4], const Pref &p, int arch, Algo out[kAlgoCount], cublasStatus_t *status) {
@@ -319,7 +320,7 @@ int search(
             continue;
         Algo g{kAlgo, id, splits ? std::min(p.workspace, kWanted) : 0, problem_of(d, *l[0], *l[1], *l[2], *l[3]), {},
             alignment_of(d.bias), alignment_of(d.aux),
-            splits && long_or_odd(shape(d, *l[0], *l[1]), *l[0], p) ? 4u : 1u};
+            splits && long_or_odd(shape(d, *l[0], *l[1]), *l[0], *l[1], *l[3], p) ? 4u : 1u};
         for (int i = 0; i < 4; i++)
             g.align[i] = uint16_t(std::min(p.align[i], 256u));
         out[n++] = g;

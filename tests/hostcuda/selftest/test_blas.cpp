@@ -558,7 +558,8 @@ static void test_call_rules(cublasLtHandle_t lt, cudaStream_t stream) {
     CU(cudaStreamSynchronize(stream));
     CU(cudaFree(workspace));
 }
-/* What an H100 does where nothing is documented: ReLU's bit of 0 is 1, A and B of F32 are not read where alpha is 0. */
+/* What an H100 does where nothing is documented: ReLU's bit of 0 is 1, A and B of F32 are not read where alpha, on the
+ * host, is 0. */
 static void test_of_an_h100(cublasLtHandle_t lt, cudaStream_t stream) {
     const float one = 1, zero = 0;
     for (cudaDataType t : {CUDA_R_32F, CUDA_R_16F}) {
