@@ -2377,6 +2377,80 @@ static void test_step_counts() {
     no_leak("step counts");
 }
 
+/* ---- a captured step of 8-bit moments: replays draw new numbers each, and skip, as steps of the CPU do ---- */
+
+static void same_param(amp_params *p, amp_params *q, int step) { /* p of ctx, q of the CPU */
+    static char got[70000 * 4];
+    for (size_t i = 0; i < amp_params_count(p); i++) {
+        const amp_param a = amp_param_get(p, i), b = amp_param_get(q, i);
+        const size_t model = a.count * amp_dtype_size(a.model.dtype), blocks = a.moment_scale[0].count;
+        OK(amp_copy(ctx, got, a.model.data, model));
+        CHECK(memcmp(got, b.model.data, model) == 0, "step %d: model %d differs", step, (int)i);
+        for (int k = 0; k < 2; k++) {
+            OK(amp_copy(ctx, got, a.moment[k].data, a.count));
+            CHECK(memcmp(got, b.moment[k].data, a.count) == 0, "step %d: codes %d of %d differ", step, k, (int)i);
+            OK(amp_copy(ctx, got, a.moment_scale[k].data, 4 * blocks));
+            CHECK(memcmp(got, b.moment_scale[k].data, 4 * blocks) == 0, "step %d: scales of %d", step, (int)i);
+        }
+    }
+}
+static void captured_gradients(amp_params *p, amp_params *q, int step) {
+    static uint16_t half[3000];
+    static float single[3000];
+    for (size_t i = 0; i < amp_params_count(p); i++) {
+        const amp_array g = amp_param_grad(p, i);
+        const size_t bytes = g.count * amp_dtype_size(g.dtype);
+        for (size_t k = 0; k < g.count; k++) {
+            single[k] = (float)((int)((k * 37 + (size_t)step * 11 + i) % 101) - 50) * (k % 7 ? 1.0f : 64.0f);
+            half[k] = amp_bf16_from_f32(single[k]).bits;
+        }
+        if (step == 2 && i == 0) half[1234] = 0x7f80;
+        const void *from = g.dtype == AMP_F32 ? (const void *)single : (const void *)half;
+        OK(amp_copy(ctx, g.data, from, bytes));
+        memcpy(amp_param_grad(q, i).data, from, bytes);
+    }
+}
+static void test_captured_codes() {
+    amp_ctx *cpu, *gpu;
+    amp_scaler *s, *u;
+    amp_step_desc d = step_desc();
+    amp_step_record r;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(amp_cuda_create(&gpu, desc_with(0)));
+    OK(amp_cpu_create(&cpu, NULL));
+    ctx = cpu;
+    amp_params *q = layout_set(AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 3);
+    OK(amp_scaler_create(&u, cpu, NULL));
+    ctx = gpu;
+    amp_params *p = layout_set(AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 3);
+    OK(amp_scaler_create(&s, gpu, NULL));
+    cudaStream_t st = amp_cuda_stream(gpu);
+    CHECK(cudaStreamBeginCapture(st, cudaStreamCaptureModeGlobal) == cudaSuccess, "begin");
+    OK(amp_step(p, s, d));
+    CHECK(cudaStreamEndCapture(st, &graph) == cudaSuccess, "end");
+    CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess, "instantiate");
+    for (int step = 0; step < 4; step++) {
+        captured_gradients(p, q, step);
+        CHECK(cudaGraphLaunch(exec, st) == cudaSuccess, "replay %d", step);
+        OK(amp_step(q, u, d));
+        OK(amp_sync(gpu));
+        same_param(p, q, step);
+    }
+    OK(amp_step_poll(p, &r));
+    CHECK(r.steps == 3 && r.skipped == 1, "%d steps, %d skipped", (int)r.steps, (int)r.skipped);
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    amp_scaler_destroy(s);
+    amp_scaler_destroy(u);
+    amp_params_destroy(p);
+    amp_params_destroy(q);
+    amp_ctx_destroy(cpu);
+    amp_ctx_destroy(gpu);
+    ctx = NULL;
+    no_leak("captured codes");
+}
+
 /* ---- capture: enqueue verbs go into a graph, the others are refused and leave the capture whole ---- */
 
 static void same_bytes(const void *device, const void *host, size_t bytes, const char *what, int i) {
@@ -3747,6 +3821,7 @@ int main(int argc, char **argv) {
     test_torn_record();
     test_weights_travel();
     test_step_counts();
+    test_captured_codes();
     test_capture(0, cudaStreamCaptureModeGlobal);
     test_capture(0, cudaStreamCaptureModeThreadLocal);
     test_capture(AMP_CUDA_DEBUG, cudaStreamCaptureModeGlobal);
