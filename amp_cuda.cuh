@@ -4224,8 +4224,8 @@ static int ampi_cu_sticky(cudaError_t e) {
     }
 }
 
-/* What the driver says of earlier work: nothing else, for this call is harmless, in a capture, too. The runtime notes an
-   error of it, which is cleared; of a device that is dead only such calls tell again and again. */
+/* What the driver says of earlier work: this call is harmless, in a capture, too. The runtime notes an error of it,
+   which is cleared. Of a device that is dead such calls tell again and again. */
 static cudaError_t ampi_cu_probe(cudaStream_t stream) {
     cudaStreamCaptureStatus capture;
     cudaError_t e = cudaStreamIsCapturing(stream, &capture);

@@ -1875,8 +1875,8 @@ static amp_params *set_of(size_t n, amp_dtype t, void *grad) {
     OK(amp_params_commit(p));
     return p;
 }
-/* An inspection has no more blocks than the GPU holds, nor has an update made elsewhere; other updates have one for each
-   piece, up to 16 times as many. */
+/* An inspection has no more blocks than the GPU holds, nor has an update made elsewhere. Other updates have one for
+   each piece, up to 16 times as many. */
 static void test_residency() {
     static const amp_optimizer optimizers[] = {AMP_ADAMW, AMP_SGD, AMP_LION};
     const size_t n = 70000;

@@ -765,7 +765,8 @@ static void tell_measured(const row *r) {
     FILE *f = fopen("tests/expected/measured.txt", "r");
     while (f && fgets(line, sizeof line, f)) {
         const char *model = device;
-        if (sscanf(line, "%127[^#\t]\t%63[^\t]\t%lf", device, name, &share) != 3 || strcmp(name, r->name) != 0) continue;
+        if (sscanf(line, "%127[^#\t]\t%63[^\t]\t%lf", device, name, &share) != 3) continue;
+        if (strcmp(name, r->name) != 0) continue;
         if (!strncmp(model, "NVIDIA ", 7)) model += 7;
         printf("%s %.*s %.2f", between, (int)strcspn(model, " "), model, share);
         between = ",";
