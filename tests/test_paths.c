@@ -687,11 +687,12 @@ static void chain_of_two(t_run *t) {
             CHECK_BITS(db[1], db[0], mid, 4);
         } else {
             double *apart = (double *)t_host(t, sizeof(double) * mid); /* of a column's sum: those of its elements */
+            double less = t->place->kind == T_KIND_CUDA && act == AMP_GELU ? 2e-4 : 2e-5; /* cuBLASLt's derivative */
             for (i = 0; i < rows * mid; i++) {
                 double a = (double)amp_load(dy[0], type, i), b = (double)amp_load(dy[1], type, i);
                 double half_ulp = fmax(ref_half_ulp(a, type), ref_half_ulp(b, type));
-                CHECK_NEAR(b, a, 8 * half_ulp + 2e-5);
-                apart[i % mid] += 9 * half_ulp + 3e-5; /* a sum may be of gradients before they are rounded */
+                CHECK_NEAR(b, a, 8 * half_ulp + less);
+                apart[i % mid] += 9 * half_ulp + 1e-5 + less; /* a sum may be of gradients before they are rounded */
             }
             for (i = 0; i < mid; i++)
                 CHECK_NEAR((double)db[1][i], (double)db[0][i], apart[i]);

@@ -212,11 +212,10 @@ static void check_row(t_run *t, const row *r) {
                 double v = (double)s.used_beta * (double)amp_load(hin, type_in, offset(&in, index));
                 exact += v;
                 mag += fabs(v);
-                if (bias && t->place->kind == T_KIND_CUDA && type_out != AMP_F32 && type_in != type_out)
-                    extra = ref_half_ulp(v, type_out); /* rounded first */
-                if (bias && t->place->kind == T_KIND_CUDA && type_out != AMP_F32 && strcmp(r->in, "m1") == 0)
-                    extra =
-                        ref_half_ulp(1.01 * (double)s.used_alpha * sum, type_out); /* and so is the product, there */
+                if (bias && t->place->kind == T_KIND_CUDA && type_out != AMP_F32) { /* both may be rounded first */
+                    extra = ref_half_ulp(1.01 * (double)s.used_alpha * sum, type_out);
+                    if (type_in != type_out) extra += ref_half_ulp(v, type_out);
+                }
             }
             if (r->relu) exact = ref_act(AMP_RELU, exact);
             result = (double)amp_load(got, type_out, o);

@@ -269,7 +269,8 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     }
     e.before *= c->alpha;
     e.magnitude *= fabs(c->alpha);
-    if (short_sums) e.extra = 1.13 * ldexp(e.magnitude, -11); /* of FP8 on Tensor Cores */
+    if (short_sums) e.extra = 1.13 * ldexp(e.magnitude, -11);                         /* of FP8 on Tensor Cores */
+    if (rounds_first && c->bias) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type); /* where k is split */
     if (c->use_c != NO_C) {
         double x = c->beta * at(&c->c, b, i, j);
         e.before += x;
@@ -279,7 +280,7 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
         double x = (double)amp_load(c->bias, g->bias.dtype, j);
         amp_dtype type = c->d.type; /* in which cuBLASLt reads a bias */
         if (c->f8) type = type == AMP_F16 ? AMP_F16 : AMP_BF16;
-        if (rounds_first) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type); /* where k is split, the sum is */
+        if (rounds_first && c->use_c != NO_C) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type); /* likewise */
         if (rounds_first && g->bias.dtype != type) e.extra += ref_half_ulp(x, type) * 1.13;
         e.before += x;
         e.magnitude += fabs(x);
@@ -287,11 +288,12 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     if (c->grad) {
         double x = at(&c->aux, b, i, j), slope = g->act == AMP_GELU ? ref_gelu_grad(x) : (double)(x > 0.0);
         if (rounds_first) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type);
-        e.extra += 4e-6 * fabs(e.before);
+        e.extra += (rounds_first ? 4e-5 : 4e-6) * fabs(e.before); /* cuBLASLt's derivative of GELU, or ours */
         e.after = e.before * slope;
         return e;
     }
     if (g->act == AMP_GELU) e.extra += 4e-7 * fabs(e.before);
+    if (g->act == AMP_GELU && rounds_first) e.extra += 6e-6;          /* cuBLASLt's */
     if (rounds_first && (g->act == AMP_GELU || (c->f8 && c->bias))) { /* of FP8, before a bias, too */
         double bias = c->bias && c->f8 ? (double)amp_load(c->bias, g->bias.dtype, j) : 0.0;
         e.extra += 1.13 * ref_half_ulp(fabs(e.before) + fabs(bias), c->d.type);
