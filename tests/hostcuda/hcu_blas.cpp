@@ -437,7 +437,7 @@ const char *cublasLtGetStatusName(cublasStatus_t s) {
         HCU_STATUSES(X)
 #undef X
     }
-    return "unrecognized cublas status";
+    return "unrecognized status";
 }
 const char *cublasLtGetStatusString(cublasStatus_t s) { return cublasLtGetStatusName(s); }
 const char *cublasGetStatusName(cublasStatus_t s) { return cublasLtGetStatusName(s); }
@@ -448,20 +448,22 @@ size_t cublasLtGetCudartVersion(void) { return CUDART_VERSION; }
 /* ---- handles ---- */
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out) {
-    ENTER("cublasLtCreate", HCU_OBJECT, CUBLAS_STATUS_NOT_INITIALIZED);
+    ENTER_CREATE("cublasLtCreate");
     *out = new cublasLtContext;
     return give_handle(&(*out)->h, "cublasLt handle");
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) {
     ENTER("cublasLtDestroy", HCU_OBJECT, kNeverFails);
-    if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!handle(h)) return h ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_INVALID_VALUE;
     live_object("", h, false);
+    (void)wait_for_device(); /* and says nothing of a capture that this ends */
     h->h.magic = 0;
     delete h;
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasCreate(cublasHandle_t *out) {
-    ENTER("cublasCreate", HCU_OBJECT, CUBLAS_STATUS_NOT_INITIALIZED);
+    ENTER_CREATE("cublasCreate");
+    if (forbidden_in_capture()) return CUBLAS_STATUS_NOT_INITIALIZED;
     *out = new cublasContext;
     return give_handle(&(*out)->h, "cublas handle");
 }
@@ -469,6 +471,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t h) {
     ENTER("cublasDestroy", HCU_OBJECT, kNeverFails);
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     live_object("", h, false);
+    (void)wait_for_device(); /* and says nothing of a capture that this ends */
     h->h.magic = 0;
     delete h;
     return CUBLAS_STATUS_SUCCESS;
@@ -491,6 +494,8 @@ cublasStatus_t cublasGetStream(cublasHandle_t h, cudaStream_t *s) {
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t mode) {
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    const unsigned kind = unsigned(mode) & ~unsigned(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+    if (kind > 4 && kind != 8) return CUBLAS_STATUS_INVALID_VALUE; /* CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH is 8 */
     h->h.math_mode = mode;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -501,6 +506,7 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t h, cublasMath_t *mode) {
 }
 cublasStatus_t cublasSetPointerMode(cublasHandle_t h, cublasPointerMode_t mode) {
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (mode != CUBLAS_POINTER_MODE_HOST && mode != CUBLAS_POINTER_MODE_DEVICE) return CUBLAS_STATUS_INVALID_VALUE;
     h->h.pointer_mode = mode;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -509,9 +515,8 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t h, cublasPointerMode_t *mode)
     *mode = cublasPointerMode_t(h->h.pointer_mode);
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *p, size_t) {
-    if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
-    return uintptr_t(p) % 256 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *, size_t) {
+    return handle(h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED; /* also of one that is not aligned */
 }
 
 /* ---- descriptors ---- */
@@ -628,8 +633,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
     int wanted, cublasLtMatmulHeuristicResult_t *results, int *found) {
     Call call("cublasLtMatmulAlgoGetHeuristic", HCU_HEURISTIC, CUBLAS_STATUS_NOT_SUPPORTED);
     if (call.dead && g_dead_search) return cublasStatus_t(g_dead_search);
-    if (call.error)
-        return call.dead ? CUBLAS_STATUS_EXECUTION_FAILED : cublasStatus_t(call.error); /* leaves *found as it was */
+    if (call.error && !call.dead) return cublasStatus_t(call.error); /* leaves *found as it was; a dead device is not asked */
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     const Desc *d = open<Desc>(desc, kDesc);
     const Pref *p = open<Pref>(pref, kPref);
@@ -734,12 +738,22 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
     return submit(p, stream, "cublasLtMatmul");
 }
 
+static cublasStatus_t scaled_only(cublasHandle_t h, const Layout &c, void *C, const float *beta, const char *api) {
+    const int device = stream_device(h->h.stream);
+    const bool host = h->h.pointer_mode == CUBLAS_POINTER_MODE_HOST;
+    const float now = host ? *beta : 0;
+    if (device < 0 || !need_device(api, "C", C, extent(c), device)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!host && !need_device(api, "beta", beta, sizeof *beta, device)) return CUBLAS_STATUS_INVALID_VALUE;
+    auto work = [=] { scale_matrix(c, C, host ? now : *beta); };
+    cudaError_t e = enqueue(h->h.stream, Work{api, HCU_MATMUL, work});
+    return e ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
 static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
     const void *alpha, const void *A, cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt, int ldb,
     long long sb, const void *beta, void *C, cudaDataType ct, int ldc, long long sc, int batch,
     cublasComputeType_t compute, const char *api) {
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
-    if (m < 0 || n < 0 || k < 0 || batch < 0 || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!good_gemm_sizes(ta, tb, m, n, k, lda, ldb, ldc, batch) || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0 || batch == 0) return CUBLAS_STATUS_SUCCESS;
     if (at == CUDA_R_64F && bt == at && ct == at && compute == CUBLAS_COMPUTE_64F)
         return gemm_double(h, ta, tb, m, n, k, static_cast<const double *>(alpha), static_cast<const double *>(A), lda,
@@ -775,6 +789,10 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
     Layout a = ta ? make(at, k, m, lda, sa) : make(at, m, k, lda, sa),
            b = tb ? make(bt, n, k, ldb, sb) : make(bt, k, n, ldb, sb);
     Layout c = make(ct, m, n, ldc, sc);
+    const int device = stream_device(h->h.stream);
+    if (k && device >= 0)
+        if (cublasStatus_t e = check(d, a, b, c, c, device_arch(device))) return e;
+    if (k == 0 || (host && *pa == 0)) return scaled_only(h, c, C, pb, api); /* A and B are not read */
     Product p{d, a, b, c, c, A, B, C, C, nullptr, 0, host ? *pa : 0, host ? *pb : 0, host ? nullptr : pa,
         host ? nullptr : pb, 0, 1, 1, 0};
     return submit(p, h->h.stream, api);
@@ -783,27 +801,27 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
     int k, const void *alpha, const void *A, cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt,
     int ldb, long long sb, const void *beta, void *C, cudaDataType ct, int ldc, long long sc, int batch,
     cublasComputeType_t compute, cublasGemmAlgo_t) {
-    ENTER("cublasGemmStridedBatchedEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasGemmStridedBatchedEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(h, ta, tb, m, n, k, alpha, A, at, lda, sa, B, bt, ldb, sb, beta, C, ct, ldc, sc, batch, compute,
         "cublasGemmStridedBatchedEx");
 }
 cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
     const void *alpha, const void *A, cudaDataType at, int lda, const void *B, cudaDataType bt, int ldb,
     const void *beta, void *C, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t) {
-    ENTER("cublasGemmEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasGemmEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(
         h, ta, tb, m, n, k, alpha, A, at, lda, 0, B, bt, ldb, 0, beta, C, ct, ldc, 0, 1, compute, "cublasGemmEx");
 }
 cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
     const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc) {
-    ENTER("cublasSgemm", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasSgemm", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, 0, B, CUDA_R_32F, ldb, 0, beta, C, CUDA_R_32F, ldc, 0, 1,
         CUBLAS_COMPUTE_32F, "cublasSgemm");
 }
 cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
     int k, const float *alpha, const float *A, int lda, long long sa, const float *B, int ldb, long long sb,
     const float *beta, float *C, int ldc, long long sc, int batch) {
-    ENTER("cublasSgemmStridedBatched", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasSgemmStridedBatched", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, sa, B, CUDA_R_32F, ldb, sb, beta, C, CUDA_R_32F, ldc, sc,
         batch, CUBLAS_COMPUTE_32F, "cublasSgemmStridedBatched");
 }

@@ -182,6 +182,14 @@ bool relu_bit(const Product &p, float v) {
 }
 } // namespace
 
+void scale_matrix(const Layout &c, void *C, float beta) {
+    for (size_t z = 0; z < size_t(c.batch); z++)
+        for (size_t j = 0; j < c.cols; j++)
+            for (size_t i = 0; i < c.rows; i++) {
+                size_t x = z * size_t(c.stride) + at(c, i, j);
+                store(c.type, C, x, beta == 0 ? 0.0f : beta * load(c.type, C, x));
+            }
+}
 void run_product(const Product &p) {
     const Desc &d = p.d;
     const unsigned epi = d.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? 0 : d.epilogue;

@@ -38,6 +38,7 @@ struct Product {
     int arch;
 };
 void run_product(const Product &p);
+void scale_matrix(const Layout &c, void *C, float beta); /* beta 0: C is not read */
 bool by_names();
 inline bool as_h100(int arch) { return arch == 90; } /* what lt_probe found on one, with cuBLASLt 13.1: docs/gpus.md */
 

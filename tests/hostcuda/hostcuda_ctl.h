@@ -48,6 +48,7 @@ void hcu_fail_start(int error, int driver); /* the driver cannot be started: eve
 long hcu_loads(void);                       /* kernels loaded since, each at its first use on a device  */
 void hcu_set_memory_limit(int device, size_t bytes); /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
 size_t hcu_device_bytes(int device);                 /* live bytes                                               */
+size_t hcu_pinned_bytes(void);                       /* the same of page-locked and managed memory               */
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
@@ -138,6 +139,7 @@ typedef struct hcu_sass_count {
 } hcu_sass_count;
 int hcu_sass_load(const char *name);                /* returns how many kernels can be run, -1: no such file */
 const char *hcu_sass_kernel(int i);                 /* mangled name of the one that ran as number i; NULL: no more */
+void hcu_sass_partial(int on);                      /* 1: kernels that the machine code lacks run as C++, no bug */
 int hcu_sass_arch(void);                            /* 90 for sm_90 */
 void hcu_sass_model(int sms);                       /* counts chains from now on, on a GPU of so many SMs; 0: no more */
 long hcu_sass_launches(void);                       /* launches that ran machine code since the reset */
