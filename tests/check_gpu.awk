@@ -94,7 +94,7 @@ END {
     printf "launches   of %d products, by the nodes of a captured graph; %d not as the tests believe\n", got[6], many
     for (i = 1; i <= products; i++) printf "  %s:%s\n", what[i], count[what[i]]
     printf "shapes     of %d products each, rounded before a last addition or GELU: %s\n", of_each, roundings
-    printf "  FP8 sums: errors up to %s of the sum of sizes, fast %s; %d of %d as the tests believe\n", largest(0), largest(1), as_believed, sums
+    printf "  FP8 sums: errors beside the sum of sizes up to %s, fast %s; %d of %d as the tests believe\n", largest(0), largest(1), as_believed, sums
     printf "probe\t{\"asked\": %d, \"differences\": %d, \"other_status\": %d, \"answers\": %d, \"news\": %d, \"products\": %d, \"other_launches\": %d}\n", got[2], unlike_all, otherwise, got[4], news, got[6], many >>facts
     for (f = 2; f <= 8; f += 2) if (!got[f] || got[f] != expected[f]) broken++
     exit broken > 0

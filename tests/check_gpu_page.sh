@@ -95,7 +95,7 @@ play 'all is well' A=
 is 0 PASS
 says '^for        a T4, commit ' '^checks     12 passed, 0 failed, 2 skipped$' '^           arrays 120, step 7$' '^40 steps .*identical.*3 passed' '^results    9 checked, 0 wrong' \
     '^cuBLASLt   61 products asked for: 0 answers' '^results    of 2 small products, 0 not' 'GELU, roundings: gelu: once (f32 f16)' '^  gelu:  f16 1, 14.5 us$' \
-    '^shapes     of 500 products each .*: f16 beta 0, bias 3; bf16 beta 7$' '^  FP8 sums: .* 2^-12.25 (k 32), fast 2^-11.50 (k 64); 4 of 4 as' '^log        cuBLASLt wrote none' '^took       suite [0-9]* s, 40_steps '
+    '^shapes     of 500 products each, rounded .*: f16 beta 0, bias 3; bf16 beta 7$' '^  FP8 sums: .* 2^-12.25 (k 32), fast 2^-11.50 (k 64); 4 of 4 as' '^log        cuBLASLt wrote none' '^took       suite [0-9]* s, 40_steps '
 json 'p["verdict"] == "PASS" and p["wrong"] == ""' 'p["suite"]["passed"] == 12 and p["suite"]["groups"]["arrays"] == 120' 'p["forty_steps_identical"] is True' 'p["device"]["arch"] == 75 and p["runs_on"] == "GPU"' \
     '[k["gb_per_s"] for k in p["kernels"]] == [250.5, None]' 'p["launches"][1]["us"] == 14.5 and p["launches"][1]["kernels"] == "a_kernel + an_epilogue"' 'p["probe"]["differences"] == 0 and "differences" not in p' \
     'len(p["steps"]) == 7 and p["steps"][0]["name"] == "suite"' 'p["cublaslt_log_lines"] == 0' \
