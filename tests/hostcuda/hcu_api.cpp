@@ -276,7 +276,8 @@ cudaError_t cudaFree(void *p) {
         pinned_free(p);
         return done(g_device[t_device].error);
     }
-    FreeCheck check = device_free_check(p, true); /* one of cudaMallocAsync is there when the device has been waited for */
+    FreeCheck check =
+        device_free_check(p, true); /* one of cudaMallocAsync is there when the device has been waited for */
     if (check != FREE_OK) {
         bug("cudaFree(%p): %s", p, check == FREE_TWICE ? "freed twice" : "not a pointer from cudaMalloc");
         return done(cudaErrorInvalidValue);

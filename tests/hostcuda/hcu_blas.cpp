@@ -563,7 +563,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
     int wanted, cublasLtMatmulHeuristicResult_t *results, int *found) {
     Call call("cublasLtMatmulAlgoGetHeuristic", HCU_HEURISTIC, CUBLAS_STATUS_NOT_SUPPORTED);
     if (call.dead && g_dead_search) return cublasStatus_t(g_dead_search);
-    if (call.error && !call.dead) return cublasStatus_t(call.error); /* leaves *found as it was; a dead device is not asked */
+    if (call.error && !call.dead)
+        return cublasStatus_t(call.error); /* leaves *found as it was; a dead device is not asked */
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     const Desc *d = open<Desc>(desc, kDesc);
     const Pref *p = open<Pref>(pref, kPref);

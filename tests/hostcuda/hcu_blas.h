@@ -40,5 +40,5 @@ inline bool good_gemm_sizes(
     if (call_.error) return call_.dead ? on_dead : cublasStatus_t(call_.error)
 #define ENTER(api, group, natural)        ENTER_OR(CUBLAS_STATUS_EXECUTION_FAILED, api, group, natural)
 #define ENTER_CUBLAS(api, group, natural) ENTER_OR(CUBLAS_STATUS_INTERNAL_ERROR, api, group, natural)
-#define ENTER_CREATE(api)                 ENTER_OR(CUBLAS_STATUS_NOT_INITIALIZED, api, HCU_OBJECT, CUBLAS_STATUS_NOT_INITIALIZED)
+#define ENTER_CREATE(api) ENTER_OR(CUBLAS_STATUS_NOT_INITIALIZED, api, HCU_OBJECT, CUBLAS_STATUS_NOT_INITIALIZED)
 #endif

@@ -507,8 +507,8 @@ extern "C" {
         const T *const A[], int lda, const T *const B[], int ldb, const T *beta, T *const C[], int ldc, int batch) { \
         START("cublas" #S "gemmBatched"); \
         Call1 c(h, "cublas" #S "gemmBatched"); \
-        Gemm<T> g{ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc, \
-            known_operation(ta) && known_operation(tb)}; \
+        Gemm<T> g{ \
+            ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc, known_operation(ta) && known_operation(tb)}; \
         return gemm_pointers(c, g, alpha, A, B, beta, C, batch); \
     }
 HCU_BLAS_BOTH(S, s, float)

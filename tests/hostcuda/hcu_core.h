@@ -260,9 +260,9 @@ void count_extra(int group); /* a call of one group that also does another group
 int current_device();
 cudaError_t forbidden_in_capture(); /* the error, if a capture forbids such a call: it is invalid then */
 cudaError_t wait_for_device();      /* cudaDeviceSynchronize; no capture of the device survives it */
-int device_arch(int device);       /* 90 for 9.0 */
-int device_error(int device);      /* not 0: the device is dead */
-int stream_device(cudaStream_t s); /* -1: not a live stream */
+int device_arch(int device);        /* 90 for 9.0 */
+int device_error(int device);       /* not 0: the device is dead */
+int stream_device(cudaStream_t s);  /* -1: not a live stream */
 void live_object(const char *kind, const void *object, bool created);
 struct Work {
     const char *name;

@@ -13,7 +13,7 @@ using namespace hcu;
 
 namespace {
 typedef unsigned long long Index; /* in the sequence: numbers before it */
-struct Stream { /* what a generator of any kind is */
+struct Stream {                   /* what a generator of any kind is */
     virtual ~Stream() {}
     virtual unsigned bits(Index n) = 0;
     virtual float uniform(Index n) = 0;
@@ -114,7 +114,8 @@ curandStatus_t generate(curandGenerator_t g, T *out, size_t n, const char *api, 
     cudaError_t e = enqueue(g->stream, Work{api, HCU_FILL, work});
     return e ? CURAND_STATUS_LAUNCH_FAILURE : CURAND_STATUS_SUCCESS;
 }
-template <class T, class F> curandStatus_t generate_each(curandGenerator_t g, T *out, size_t n, const char *api, F one) {
+template <class T, class F>
+curandStatus_t generate_each(curandGenerator_t g, T *out, size_t n, const char *api, F one) {
     return generate(g, out, n, api, 1, sizeof(T) / 4, [=](Stream &s, Index at, T *p, size_t) { *p = one(s, at); });
 }
 /* Normal numbers come in pairs; Philox alone makes an odd one. */

@@ -629,10 +629,9 @@ static bool needs_no_driver(const char *api) {
     return !strcmp(api, "cudaDriverGetVersion") || !strcmp(api, "cudaRuntimeGetVersion");
 }
 static bool survives_the_device(const char *api) {
-    static const char *const names[] = {"cudaDeviceGetAttribute", "cudaGetDeviceProperties",
-        "cudaPointerGetAttributes", "cudaSetDevice", "cudaGetDevice", "cudaGetDeviceCount",
-        "cudaThreadExchangeStreamCaptureMode", "cublasLtMatmulDescCreate", "cublasLtMatrixLayoutCreate",
-        "cublasLtMatmulPreferenceCreate"};
+    static const char *const names[] = {"cudaDeviceGetAttribute", "cudaGetDeviceProperties", "cudaPointerGetAttributes",
+        "cudaSetDevice", "cudaGetDevice", "cudaGetDeviceCount", "cudaThreadExchangeStreamCaptureMode",
+        "cublasLtMatmulDescCreate", "cublasLtMatrixLayoutCreate", "cublasLtMatmulPreferenceCreate"};
     for (const char *name : names)
         if (!strcmp(api, name)) return true;
     return needs_no_driver(api);

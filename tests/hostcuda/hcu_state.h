@@ -60,7 +60,7 @@ namespace hcu {
 
 struct Device {
     int arch = 90, error = 0, sms = 132;
-    bool in_use = false;  /* it has a primary context */
+    bool in_use = false; /* it has a primary context */
     CUstream_st legacy, per_thread;
 };
 struct Object {

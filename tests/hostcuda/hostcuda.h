@@ -548,7 +548,7 @@ inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 #include "hostcuda_math.h"
 /* approximate functions: exact here, documented ulp bounds on the GPU; compare with a tolerance */
 inline float __frsqrt_rn(float a) { return rsqrtf(a); }
-inline float __fdividef(float a, float b) { /* by a reciprocal that is 0 for the largest */
+inline float __fdividef(float a, float b) {                       /* by a reciprocal that is 0 for the largest */
     const float size = fabsf(b), huge = 8.507059173023461586e37f; /* 2^126 */
     return size > huge && size <= 3.402823466e38f ? a * copysignf(0.0f, b) : a / b;
 }

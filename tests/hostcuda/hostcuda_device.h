@@ -94,7 +94,7 @@ void thrust_free(void *p);
 cudaError_t symbol_copy(void *symbol, size_t size, void *other, size_t n, size_t offset, cudaMemcpyKind kind,
     cudaStream_t stream, bool to_symbol);
 int symbol_before_main(void *symbol, size_t size);      /* a __managed__ variable */
-cudaError_t symbol_copied(); /* what cudaMemcpyToSymbol waits for */
+cudaError_t symbol_copied();                            /* what cudaMemcpyToSymbol waits for */
 cudaError_t symbol_register(void *symbol, size_t size); /* its address may be given to kernels */
 
 } // namespace hcu

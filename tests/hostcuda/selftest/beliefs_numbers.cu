@@ -502,10 +502,19 @@ static void risky(int question) {
     case 6: sgemm("risky: cublasSgemm, no beta", &one, nullptr); break;
     case 7: status_is("risky: cublasSdot, no result", cublasSdot(h, 2, ones, 1, ones, 1, nullptr)); break;
     /* no descriptor, or no place for the count: the library ends by a segmentation fault */
-    case 8: status_is("risky: search, no A", cublasLtMatmulAlgoGetHeuristic(lt, d, nullptr, l, l, l, p, 1, &r, &found)); break;
-    case 9: status_is("risky: search, no C", cublasLtMatmulAlgoGetHeuristic(lt, d, l, l, nullptr, l, p, 1, &r, &found)); break;
-    case 10: status_is("risky: search, no handle", cublasLtMatmulAlgoGetHeuristic(nullptr, d, l, l, l, l, p, 1, &r, &found)); break;
-    case 11: status_is("risky: matmul, no alpha", cublasLtMatmul(lt, d, nullptr, m, l, m, l, &zero, o, l, o, l, nullptr, nullptr, 0, nullptr)); break;
+    case 8:
+        status_is("risky: search, no A", cublasLtMatmulAlgoGetHeuristic(lt, d, nullptr, l, l, l, p, 1, &r, &found));
+        break;
+    case 9:
+        status_is("risky: search, no C", cublasLtMatmulAlgoGetHeuristic(lt, d, l, l, nullptr, l, p, 1, &r, &found));
+        break;
+    case 10:
+        status_is("risky: search, no handle", cublasLtMatmulAlgoGetHeuristic(nullptr, d, l, l, l, l, p, 1, &r, &found));
+        break;
+    case 11:
+        status_is("risky: matmul, no alpha",
+            cublasLtMatmul(lt, d, nullptr, m, l, m, l, &zero, o, l, o, l, nullptr, nullptr, 0, nullptr));
+        break;
     default:
         status_is("risky: attribute from NULL",
             cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_EPILOGUE, nullptr, sizeof epilogue));
@@ -583,7 +592,13 @@ static void host_numbers(curandRngType_t type, const char *name) {
     curandGenerate(g, out, 100);
     snprintf(text, sizeof text, "exact generator %s, offset 3", name);
     say(text, "%08x", download(out, 1)[0]);
+    unsigned *far = device_zeros<unsigned>(400001); /* beyond all subsequences: how many are there? */
+    curandSetGeneratorOffset(g, 0);
+    e = curandGenerate(g, far, 400001);
+    snprintf(text, sizeof text, "exact generator %s, number 400000", name);
+    say(text, "%d %08x", e, download(far, 400001)[400000]);
     curandDestroyGenerator(g);
+    CU(cudaFree(far));
     CU(cudaFree(out));
 }
 static void curand_numbers() {

@@ -686,8 +686,7 @@ static void test_errors_and_queries() {
     CHECK(blocks >= 1);
 
     CHECK(launch(nullptr, 0, 32, 0, k_add, (int *)nullptr, 1) == cudaErrorInvalidValue);
-    CHECK(
-        cudaPeekAtLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue);
+    CHECK(cudaPeekAtLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     CHECK(launch(nullptr, 1, 2048, 0, k_add, (int *)nullptr, 1) != cudaSuccess);
     (void)cudaGetLastError();
