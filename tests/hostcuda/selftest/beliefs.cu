@@ -266,6 +266,7 @@ static int sgemm() {
     const float one = 1, zero = 0;
     return of_blas(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, 32, 32, 32, &one, area, 32, area, 32, &zero, area2, 32));
 }
+static cublasLtHandle_t made_lt[3];
 static int made_and_destroyed(int what) {
     cublasHandle_t h;
     cublasLtHandle_t l;
@@ -393,6 +394,8 @@ static const struct {
     {"cublasLtMatmulAlgoGetHeuristic", [](int) { return product(true); }}, {"cublasSgemm", [](int) { return sgemm(); }},
     {"cublasCreate and Destroy", [](int) { return made_and_destroyed(0); }},
     {"cublasLtCreate and Destroy", [](int) { return made_and_destroyed(1); }},
+    {"cublasLtCreate alone", [](int m) { return of_blas(cublasLtCreate(&made_lt[m])); }},
+    {"cublasLtDestroy alone", [](int m) { return made_lt[m] ? of_blas(cublasLtDestroy(made_lt[m])) : 0; }},
     {"curandCreateGenerator and Destroy", [](int) { return made_and_destroyed(2); }},
     {"curandGenerate", [](int) {
          int e = curandGenerateUniform(random_numbers, area, 64);

@@ -592,7 +592,13 @@ static void host_numbers(curandRngType_t type, const char *name) {
     curandGenerate(g, out, 100);
     snprintf(text, sizeof text, "exact generator %s, offset 3", name);
     say(text, "%08x", download(out, 1)[0]);
+    unsigned *far = device_zeros<unsigned>(400001); /* beyond all subsequences: how many are there? */
+    curandSetGeneratorOffset(g, 0);
+    e = curandGenerate(g, far, 400001);
+    snprintf(text, sizeof text, "exact generator %s, number 400000", name);
+    say(text, "%d %08x", e, download(far, 400001)[400000]);
     curandDestroyGenerator(g);
+    CU(cudaFree(far));
     CU(cudaFree(out));
 }
 static void curand_numbers() {

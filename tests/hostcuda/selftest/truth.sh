@@ -2,7 +2,8 @@
 # truth.sh BUILD gpu|host|record - is what the host runtime says of CUDA true?  h100.txt has what an H100 answered to the
 # questions of beliefs.cu and beliefs_numbers.cu, and below an answer, indented, what the host runtime says instead, with
 # the row of docs/hostcuda.md ("otherwise than an H100") that gives the reason.
-#   host    asks the host runtime: each answer must be the recorded one, of "bits" (where CUDA promises ULPs) any
+#   host    asks the host runtime: each answer must be the recorded one, of "bits" (where CUDA promises ULPs) any; a question
+#           that no GPU has been asked yet may have any answer
 #   gpu     where nvcc and a GPU are: the tests of the language, of cuBLAS and of wmma on it, and the questions; answers that
 #           are not the recorded ones are printed (another GPU may differ), and are failures where a name begins with "exact"
 #   record  writes the host's answers to h100.txt anew, as they are; rows that are new have a ? for the reason
