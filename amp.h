@@ -104,7 +104,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
+               On the CPU a verb is done when it returns. Other streams' captures survive all but amp_ctx_destroy.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -239,8 +239,9 @@ typedef enum amp_dtype {
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT,
-    AMP_F64 = 64,   /* double: only amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size and _name accept it */
-    AMP_MOMENT_8BIT /* for amp_params_desc.moment; no verb takes it as an operand, and its amp_dtype_size is 0 */
+    AMP_F64 = 64, /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
+    AMP_MOMENT_8BIT, /* for amp_params_desc.moment alone; amp_dtype_size is 0, as for the next one */
+    AMP_MASK /* for aux of ReLU: 1 unless y <= 0, in bit c % 8 of byte c / 8 of a row of (columns + 7) / 8 bytes */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile, nor does `+`. They have the size and
@@ -848,9 +849,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype that op's result gets here if it is AMP_AUTO; in: the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* Tells that you changed this array (data NULL: any): its cached casts are made again. Verbs of amp do that for what
-   they write, the end of an iteration for AMP_CACHE. Call it if your loop ends in another way (amp_gemm alone, no
-   scaler). Class: host. */
+/* You changed this array (data NULL: any): its casts are made again. Verbs of amp do it for what they write, the end
+   of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did. You keep it beside the layer, and amp_linear_desc.record points to it. Forward writes it,
    backward reads it. The next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
@@ -864,12 +864,12 @@ typedef struct amp_precision {
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA without AMP_GEMM_ORDERED read 2^-23 for 2^-24, because Tensor Cores truncate. There, if d has 16 bits,
-   these are rounded to d's dtype first: a bias of a different dtype; the value that backward multiplies by act'; the
-   value before an act other than ReLU (GELU: on some GPUs); an FP8 product before its bias (on some GPUs); the value to
-   which a bias_per_row is added. With sum_batches k is that of all batches. Any thread count gives the same bits. Other
-   SIMD paths and devices agree within the bound, and to the bit with AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
-   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   of d. On CUDA without AMP_GEMM_ORDERED read 2^-23 for 2^-24, and add 2^-11 * |alpha| * sum |a||b| for FP8: Tensor
+   Cores truncate. There, if d has 16 bits, these are rounded to d's dtype first: a bias of a different dtype; the value
+   that backward multiplies by act'; the value before an act other than ReLU (GELU: on some GPUs); the sum to which a
+   bias (on some GPUs) or a bias_per_row is added. With sum_batches k is that of all batches. Any thread count gives the
+   same bits. Other SIMD paths and devices agree within the bound, and to the bit with AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -911,7 +911,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: or AMP_MASK, both ways */
     /* output, as many as bias, any dtype, or data NULL: sums of d's columns (bias_per_row: rows). A bias gradient if d
        is a dy; if d is a dw: amp_column_sums. Needs one d (batch 1 or sum_batches), packed */
     amp_array dbias;
@@ -951,7 +951,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
     amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
-                             reads; else data NULL is fine */
+                             reads, or FP8, saturated; ReLU: AMP_MASK, read instead of y; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -1343,6 +1343,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
     case AMP_F32:
     case AMP_F64:
     case AMP_MOMENT_8BIT:
+    case AMP_MASK:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1356,10 +1357,20 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
     case AMP_F32:
     case AMP_F64:
     case AMP_MOMENT_8BIT:
+    case AMP_MASK:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
 }
+
+/* A mask: bit c % 8 of byte c / 8 of a row; a row begins with a byte, bits behind its end are 0. ReLU's are 1 unless
+   y <= 0, y as it is stored; no y of ReLU is negative, so where it is not 0. */
+AMP_INLINE size_t ampi_mask_pitch(size_t cols) { return cols / 8u + (cols % 8u != 0); }
+AMP_INLINE uint8_t *ampi_mask_at(void *mask, size_t row, size_t cols, size_t col) { /* col: a multiple of 8 */
+    return (uint8_t *)mask + row * ampi_mask_pitch(cols) + col / 8u;
+}
+/* What stands in y's place: 1 or 0. */
+AMP_INLINE float ampi_mask_y(const uint8_t *bits, size_t i) { return bits[i / 8u] >> i % 8u & 1u ? 1.0f : 0.0f; }
 
 /* ---- the same for one number at a time on the host ----
    The definitions above hold for every number. Nearly all are normal or zero, and take a shorter way here. F16 has
@@ -2260,14 +2271,19 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 /* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
    AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
-   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1. data NULL: c is not
-   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1; aux AMP_MASK with AMP_RELU only, its rows packed,
+   whatever ldd is. data NULL: c is not read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are
+   done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
 AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
 AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
+AMP_INLINE int amp_gemm_masked(const amp_gemm_job *j) { return j->aux.data && j->aux.dtype == AMP_MASK; }
+AMP_INLINE size_t amp_gemm_mask_bytes(const amp_gemm_job *j) {
+    return amp_gemm_outputs(j) * j->m * ampi_mask_pitch(j->n);
+}
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
-    amp_array dy, saved;           /* [rows, cols] */
+    amp_array dy, saved;           /* [rows, cols]; saved: ReLU's may be AMP_MASK */
     amp_array dbias;               /* [cols], or data NULL */
     size_t rows, cols, ld, step;   /* elements between rows, and columns; with an act ld is cols, and step is 1 */
     amp_act act;
@@ -2292,13 +2308,15 @@ typedef struct amp_xent_job { /* rows > 0 */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
-typedef struct amp_fp8_state {
-    float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
-    float amax;           /* of the last cast */
-    float window;         /* delayed scaling: the largest of the history */
-    uint32_t at;          /* where in the history the next amax goes */
-    uint32_t found;       /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
-    uint32_t ticket, _pad;
+typedef struct amp_fp8_state { /* 32 bytes: cuBLASLt wants what it reads, inverse and scale, at multiples of 16 */
+    float inverse;             /* 1 / scale */
+    float amax;                /* of the last cast */
+    float window;              /* delayed scaling: the largest of the history */
+    uint32_t at;               /* where in the history the next amax goes */
+    float scale;               /* of the last cast: q = x * scale */
+    uint32_t found;            /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
+    uint32_t ticket;           /* see found */
+    uint32_t _pad;
 } amp_fp8_state;
 
 typedef struct amp_quantize_job { /* rows, cols > 0 */
@@ -2341,6 +2359,11 @@ AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint3
     size = ampi_bits(v) & 0x7fffffffu;
     return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
 }
+/* The value before act as aux gets it: FP8 saturates, for derivatives are constant out there. */
+AMP_INLINE float amp_epilogue_aux(const amp_gemm_job *j, float v) {
+    uint32_t unused = 0;
+    return amp_dtype_size(j->aux.dtype) == 1u ? amp_epilogue_f8(v, j->aux.dtype, NULL, &unused) : v;
+}
 /* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads
    there. */
 AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
@@ -2354,7 +2377,7 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     float v = amp_mul(alpha, sum);
     if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
-    *before = v;
+    *before = amp_epilogue_aux(j, v);
     return amp_epilogue_act(j, v, saved, amax);
 }
 
@@ -3201,6 +3224,7 @@ typedef struct amp_plan_layer {
     uint64_t weight, bias; /* elements; each that is not 0 is one parameter */
     uint64_t saved;        /* elements that backward needs, in the dtype of op's result: y, aux, ... */
     uint64_t saved_f32;    /* elements of 4 bytes under any policy: statistics, labels */
+    uint64_t saved_bits;   /* AMP_MASK: rows * 8 * ((columns + 7) / 8); 8 for each element that is kept in FP8 */
 } amp_plan_layer;
 
 typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
@@ -3625,6 +3649,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
     case AMP_F32: return "f32";
     case AMP_F64: return "f64";
     case AMP_MOMENT_8BIT: return "8bit";
+    case AMP_MASK: return "mask";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -4234,6 +4259,29 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     return ampi_check_storage(ctx, name, a, need, required);
 }
 
+/* A mask as the bytes that it is, to be checked and marked; other arrays as they are. Then of how many elements. */
+static amp_array ampi_unmasked(amp_array a) {
+    if (a.dtype != AMP_MASK) return a;
+    a.dtype = AMP_F8E4M3;
+    a.count = 0;
+    return a;
+}
+static size_t ampi_unmasked_count(amp_array a, size_t elements, size_t rows, size_t cols) {
+    return a.dtype == AMP_MASK ? rows * ampi_mask_pitch(cols) : elements;
+}
+/* What an act keeps for its backward: `elements`, or a mask of rows x cols. */
+static amp_status ampi_check_saved(
+    amp_ctx *ctx, const char *name, amp_array a, amp_act act, size_t elements, size_t rows, size_t cols, int required) {
+    const size_t need = ampi_unmasked_count(a, elements, rows, cols);
+    if (a.data && a.dtype == AMP_MASK) {
+        AMPI_CHECK(act == AMP_RELU, "%s.dtype is mask, which AMP_RELU alone has, but act is %d", name, (int)act);
+        AMPI_CHECK(!a.count || a.count / 8u >= need,
+            "%s.count is %llu, but %llu bits are needed: rows begin with a byte", name, AMPI_ULL(a.count),
+            AMPI_ULL(8u * need));
+    }
+    return ampi_check_array(ctx, name, ampi_unmasked(a), need, required);
+}
+
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return na && nb && x < y + nb && y < x + na;
@@ -4250,6 +4298,10 @@ typedef struct ampi_extent {
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
     ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
+}
+static ampi_extent ampi_saved_extent(
+    const char *name, amp_array a, size_t elements, size_t rows, size_t cols, int read, int write) {
+    return ampi_extent_of(name, ampi_unmasked(a), ampi_unmasked_count(a, elements, rows, cols), read, write);
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
     const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
@@ -4476,12 +4528,14 @@ static float ampi_inverse(float scale) { /* volatile: computed inside the verb, 
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;           /* our copy; d.name is not used after amp_params_add */
-    float *init;          /* our copy of d.init, until commit */
-    int unused;           /* 1: amp_params_use has left it out */
-    uint32_t hash;        /* of the name */
-    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
+    char *name;  /* our copy; d.name is not used after amp_params_add */
+    float *init; /* our copy of d.init, until commit */
+    int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
+
+typedef struct ampi_name_slot { /* of the table of names */
+    uint32_t hash, place;       /* place: index of the parameter + 1; 0: the slot is free */
+} ampi_name_slot;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
 typedef enum ampi_phase {
@@ -4514,6 +4568,8 @@ struct amp_params {
     ampi_param *params;
     amp_param_entry *entries; /* host copy of the table */
     size_t n, cap;
+    ampi_name_slot *names;
+    size_t n_names; /* slots: a power of two, at least twice as many as parameters; 0: no table yet */
     int committed;
     int stochastic; /* a model copy may differ from the rounded master */
     uint32_t count; /* of the last inspection's desc: count_lost */
@@ -4618,29 +4674,40 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+/* ---- parameters by name: a table of slots; a name is in the first free one from where its hash points ---- */
 static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
     uint32_t h = 2166136261u;
     for (; *name; name++)
         h = (h ^ (uint8_t)*name) * 16777619u;
     return h;
 }
-static void ampi_param_link(amp_params *p, size_t i) {
-    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
-    p->params[i].next = *first;
-    *first = (uint32_t)i + 1;
+static void ampi_name_link(amp_params *p, ampi_name_slot name) {
+    size_t i = name.hash & (p->n_names - 1);
+    while (p->names[i].place)
+        i = (i + 1) & (p->n_names - 1);
+    p->names[i] = name;
 }
-static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
+static amp_status ampi_names_grow(amp_params *p) { /* twice the slots */
+    ampi_name_slot *old = p->names;
+    const size_t n_old = p->n_names, n_new = n_old ? 2 * n_old : 16;
+    ampi_name_slot *names = (ampi_name_slot *)ampi_host_new(p->ctx, n_new * sizeof *names);
     size_t i;
-    for (i = 0; i < p->n; i++)
-        p->params[i].first = 0;
-    for (i = 0; i < p->n; i++)
-        ampi_param_link(p, i);
+    if (!names) return AMP_ERR_NO_MEMORY;
+    p->names = names;
+    p->n_names = n_new;
+    for (i = 0; i < n_old; i++)
+        if (old[i].place) ampi_name_link(p, old[i]);
+    ampi_host_drop(p->ctx, old, n_old * sizeof *old);
+    return AMP_OK;
 }
 static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
-    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
-    for (; i; i = p->params[i - 1].next)
-        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
+    const size_t mask = p->n_names - 1;
+    size_t i;
+    if (!p->n) return 0;
+    for (i = hash & mask; p->names[i].place; i = (i + 1) & mask) {
+        const size_t at = p->names[i].place - 1;
+        if (p->names[i].hash == hash && strcmp(p->params[at].name, name) == 0) return at;
+    }
     return p->n;
 }
 AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
@@ -4711,20 +4778,21 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* a place in the list */
-static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
-    size_t cap = p->cap;
+/* a place in the list, and in the table of names */
+static amp_status ampi_param_append(amp_params *p, const ampi_param *q, uint32_t hash) {
+    ampi_name_slot name;
     ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
     if (!list) return AMP_ERR_NO_MEMORY;
     p->params = list;
-    if (p->cap != cap) ampi_params_link(p);
-    q->first = list[p->n].first;
-    list[p->n] = *q;
-    ampi_param_link(p, p->n++);
+    if (2 * (p->n + 1) > p->n_names) AMPI_TRY(ampi_names_grow(p));
+    list[p->n++] = *q;
+    name.hash = hash;
+    name.place = (uint32_t)p->n;
+    ampi_name_link(p, name);
     return AMP_OK;
 }
 /* copies of what the caller may change from now on */
-static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
+static amp_status ampi_param_keep(amp_params *p, const char *name, uint32_t hash, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
     q->name = (char *)ampi_host_alloc(host, len);
@@ -4735,7 +4803,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    return ampi_param_append(p, q);
+    return ampi_param_append(p, q, hash);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -4743,21 +4811,22 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     ampi_param q = AMP_ZERO;
     char number[24];
     const char *name;
+    uint32_t hash;
     AMPI_CHECK_DESC(desc);
     AMPI_STAGE(!p->committed, "the set is committed");
     AMPI_CHECK(p->n < AMPI_MAX_PARAMS, "the set has %d parameters, and more are not possible", AMPI_MAX_PARAMS);
     q.d = *desc;
-    snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
+    if (!desc->name) snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    q.hash = ampi_name_hash(name);
-    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
+    hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
     AMPI_TRY(ampi_param_arrays(p, name, &q.d));
     if (q.d.init) AMPI_TRY(ampi_check_weights(p, &q.d, name, q.d.init));
-    if (ampi_param_keep(p, name, &q) != AMP_OK) {
+    if (ampi_param_keep(p, name, hash, &q) != AMP_OK) {
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
@@ -4792,6 +4861,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, &p->params[i]);
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
+    ampi_host_drop(ctx, p->names, p->n_names * sizeof *p->names);
     ampi_host_drop(ctx, p, sizeof *p);
 }
 AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
@@ -7810,7 +7880,8 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
     for (i = 0; i < 4; i++)
         AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
     AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
-    AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    AMPI_TRY(ampi_check_saved(
+        ctx, "desc.aux", j->aux, j->act, span->d, outputs * j->m, j->n, j->backward && j->act != AMP_ACT_NONE));
     return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
@@ -7842,7 +7913,8 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
         ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
-        ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
+        ampi_saved_extent(
+            "desc.aux", j->aux, span->d, amp_gemm_outputs(j) * j->m, j->n, j->backward ? 1 : 0, !j->backward),
         ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
@@ -7865,7 +7937,9 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
 static void ampi_gemm_wrote(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_wrote_array(ctx, j->d, span->d);
     ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
-    if (!j->backward) ampi_wrote_array(ctx, j->aux, span->d);
+    if (j->backward) return;
+    ampi_wrote_array(
+        ctx, ampi_unmasked(j->aux), ampi_unmasked_count(j->aux, span->d, amp_gemm_outputs(j) * j->m, j->n));
 }
 /* A resolved product, whose operands are in the dtype in which they are read. */
 static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
@@ -8139,7 +8213,7 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const ampi_layer *layer, int ba
     r[1] = ampi_extent_of("x", l->x, layer->nx, 1, 0);
     r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
     r[3] = ampi_extent_of("y", l->y, layer->ny, 1, 0);
-    r[4] = ampi_extent_of("aux", l->aux, layer->ny, 1, 0);
+    r[4] = ampi_saved_extent("aux", l->aux, layer->ny, l->rows, l->out, 1, 0);
     if (backward) {
         r[n++] = ampi_extent_of("dbias", l->dbias, l->out, 1, 0);
         r[n++] = ampi_extent_of("dy", l->dy, layer->ny, 1, 0);
@@ -8288,9 +8362,12 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
         ampi_extent_of("x", l->x, layer->nx, 1, 0),
         ampi_extent_of("w", l->w, layer->nw, 1, 0),
         ampi_extent_of("bias", l->bias, l->out, 1, 0),
-        ampi_extent_of("aux", l->aux, layer->ny, 0, 1),
+        ampi_saved_extent("aux", l->aux, layer->ny, l->rows, l->out, 0, 1),
     };
     return ampi_check_extents(ctx, r, 5);
+}
+static int ampi_aux_fits(const amp_linear_desc *l) {
+    return l->aux.dtype == l->y.dtype || l->aux.dtype == AMP_MASK || ampi_is_f8(l->aux.dtype);
 }
 static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
@@ -8303,8 +8380,8 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
     AMPI_TRY(ampi_check_array(ctx, "w", layer.l.w, layer.nw, 1));
     AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
     AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, "aux", layer.l.aux, layer.ny, 0));
-    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, "aux is %s, but y is %s",
+    AMPI_TRY(ampi_check_saved(ctx, "aux", layer.l.aux, layer.l.act, layer.ny, layer.l.rows, layer.l.out, 0));
+    AMPI_CHECK(!layer.l.aux.data || ampi_aux_fits(&layer.l), "aux is %s, but y is %s",
         amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
     if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
@@ -8315,7 +8392,10 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
+static int ampi_saves_aux(const amp_linear_desc *l) {
+    return ampi_act_reads_aux(l->act) || (l->act == AMP_RELU && l->aux.data && l->aux.dtype == AMP_MASK);
+}
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_saves_aux(l) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
 static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
@@ -8353,8 +8433,8 @@ static amp_status ampi_check_backward_chain(amp_ctx *ctx, const ampi_layer *laye
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y", ampi_saved_before(l),
-            layer->nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_saved(ctx, ampi_saves_aux(b) ? "before->aux" : "before->y", ampi_saved_before(l), b->act,
+            layer->nx, l->rows, l->in, l->dx.data != NULL));
     AMPI_TRY(ampi_check_array(ctx, "before->dbias", b->dbias, l->in, 0));
     AMPI_CHECK(l->dx.data, "dx is NULL, but before waits for it");
     return AMP_OK;
@@ -8367,7 +8447,8 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
     AMPI_TRY(ampi_check_array(ctx, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+        AMPI_TRY(ampi_check_saved(
+            ctx, ampi_saves_aux(l) ? "aux" : "y", ampi_saved(l), l->act, layer->ny, l->rows, l->out, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, "w", l->w, layer->nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, "x", l->x, layer->nx, 1));
     return AMP_OK;
@@ -8491,17 +8572,17 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_array x = layer->fp8 ? l->x : layer->x.array;
     const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
-    const char *saved = ampi_act_reads_aux(l->act) ? "aux" : "y";
+    const char *saved = ampi_saves_aux(l) ? "aux" : "y";
     const ampi_extent r[9] = {
         ampi_extent_of("dy", l->dy, layer->ny, last, act),
-        ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0),
+        ampi_saved_extent(saved, act ? ampi_saved(l) : none, layer->ny, l->rows, l->out, 1, 0),
         ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1),
         ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0),
         ampi_extent_of("dw", l->dw, layer->nw, 0, 2),
         ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0),
         ampi_extent_of("dx", l->dx, layer->nx, 0, 3),
         ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3),
-        ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0),
+        ampi_saved_extent("before->aux or y", ampi_saved_before(l), layer->nx, l->rows, l->in, 3, 0),
     };
     return ampi_check_extents(ctx, r, 9);
 }
@@ -9051,7 +9132,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
         const amp_plan_layer *l = &layers[i];
         uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == AMPI_ALL_LOWER;
         amp_dtype y = amp_policy_output(policy, l->op, in);
-        if ((l->weight | l->bias | l->saved | l->saved_f32) >> 56) return AMP_ERR_INVALID_ARG;
+        if ((l->weight | l->bias | l->saved | l->saved_f32 | l->saved_bits) >> 56) return AMP_ERR_INVALID_ARG;
         for (k = 0; k < 2; k++) {
             uint64_t count = k ? l->bias : l->weight;
             uint32_t f32 = keep || (k && l->keep_bias);
@@ -9059,7 +9140,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
             if (ampi_policy_mode(policy) != AMPI_AS_IS && (f32 || d.model == AMP_F32))
                 p.casts += ampi_round256(count * 2u);
         }
-        p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
+        p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u + (l->saved_bits + 7u) / 8u;
     }
     (void)ampi_place_tables(&set);
     p.master = set.bytes[AMPI_MASTERS];
@@ -10347,6 +10428,8 @@ typedef struct ampi_direct {
     size_t rows, cols, depth;
     size_t a_row, a_k, b_k, b_strip, c_row; /* from one row, k or strip to the next */
 } ampi_direct;
+static const uint32_t ampi_places[AMPI_WIDEST] = {/* bits of a mask, lane by lane */
+    1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -10385,6 +10468,8 @@ typedef struct ampi_kernels {
     void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
+    void (*mask_of)(uint8_t *bits, const float *y, size_t n);    /* of ReLU's y */
+    void (*mask_grad)(float *dy, const uint8_t *bits, size_t n); /* dy = 0 where the bit is 0 */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     /* 8-bit moments in blocks, which: 0 or 1; r: a random word per element. Floats and codes up to the next multiple of
        64 may be written */
@@ -12284,19 +12369,35 @@ static void ampi_epilogue_bias(
     const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
 }
+static void ampi_epilogue_keep(
+    const ampi_kernels *kn, const amp_gemm_job *d, const float *acc, size_t at, size_t n, float *other) {
+    size_t i;
+    if (!ampi_is_f8(d->aux.dtype)) {
+        kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        other[i] = amp_epilogue_aux(d, acc[i]);
+    kn->narrow[d->aux.dtype](ampi_at(d->aux, at), other, n);
+}
 static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    if (d->backward) {
+    uint8_t *mask = NULL;
+    if (amp_gemm_masked(d)) mask = ampi_mask_at(d->aux.data, batch * d->m + row, d->n, col);
+    if (d->backward && mask) {
+        (kn->mask_grad)(acc, mask, n);
+    } else if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
-        if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        if (d->aux.data && !mask) ampi_epilogue_keep(kn, d, acc, at, n, other);
         if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
             acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+    if (mask && !d->backward) (kn->mask_of)(mask, ampi_floats(kn, d->d, at, n, other), n); /* of y as it is stored */
 }
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
@@ -12385,7 +12486,8 @@ static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t 
     size_t rows, uint32_t *amax) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    const int whole = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const int packed = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const int whole = packed && !amp_gemm_masked(d); /* whose rows begin with a byte */
     const size_t cols = b->rows, each = whole ? AMPI_BLOCK / cols * cols : cols;
     size_t i, k, n;
     for (i = 0; i < rows * cols; i += n) {
@@ -12596,7 +12698,7 @@ static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
 }
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
-    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
+    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches || amp_gemm_masked(d)) return 0;
     return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
@@ -12673,6 +12775,38 @@ static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d)
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
 }
 
+/* ReLU's gradient by its mask, in pieces of so many columns: rows, or parts of all of them where they have no bits
+   between them. */
+typedef struct ampi_mask_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+    size_t cols, pieces, count; /* of a piece; pieces; all elements */
+} ampi_mask_work;
+static void ampi_mask_piece(const ampi_mask_work *j, size_t piece) {
+    const amp_bias_grad_job *d = j->job;
+    float x[AMPI_BLOCK];
+    size_t first = piece * j->cols, end = ampi_least(j->count - first, j->cols), c, n;
+    for (c = 0; c < end; c += n) {
+        n = ampi_least(AMPI_BLOCK, end - c);
+        j->k->widen[d->dy.dtype](x, ampi_at(d->dy, first + c), n);
+        (j->k->mask_grad)(x, ampi_mask_at(d->saved.data, piece, j->cols, c), n);
+        j->k->narrow[d->dy.dtype](ampi_at(d->dy, first + c), x, n);
+    }
+}
+static size_t ampi_mask_each(const ampi_mask_work *j) { return AMP_CHUNK / j->cols + 1; } /* of a task */
+static void ampi_mask_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_mask_work *j = (const ampi_mask_work *)arg;
+    size_t each = ampi_mask_each(j), piece = task * each, end = ampi_least(j->pieces, piece + each);
+    (void)w;
+    for (; piece < end; piece++)
+        ampi_mask_piece(j, piece);
+}
+static amp_status ampi_cpu_mask_grad(ampi_cpu *c, const amp_bias_grad_job *d) {
+    ampi_mask_work j = {c->k, d, d->cols % 8u ? d->cols : AMP_CHUNK, 0, d->rows * d->cols};
+    j.pieces = (j.count - 1) / j.cols + 1;
+    return ampi_run(c, (j.pieces - 1) / ampi_mask_each(&j) + 1, (double)j.count, ampi_mask_task, &j);
+}
+
 typedef struct ampi_col_work {
     const ampi_kernels *k;
     const amp_bias_grad_job *job;
@@ -12723,7 +12857,10 @@ static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job)
     act.count = n;
     act.saved = job->saved;
     act.in = act.out = job->dy;
-    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
+    if (job->act != AMP_ACT_NONE && job->saved.dtype == AMP_MASK)
+        AMPI_TRY(ampi_cpu_mask_grad(c, job));
+    else if (job->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }
@@ -13953,6 +14090,40 @@ AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_ac
         memcpy(dy + n - left, some, left * sizeof *dy);
     }
 }
+/* A mask of ReLU's y: a bit for each that is not 0, NaN too. And dy where the bit is 1, else 0. */
+AMPI_OUTER void AMPI_F(mask_of)(uint8_t *bits, const float *y, size_t n) {
+    size_t i, k;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        const AMPI_WORDS size = AMPI_AND(AMPI_BITS(AMPI_LOAD(y + i)), AMPI_WORD(0x7fffffffu));
+        const AMPI_MASK open = AMPI_GREATER(size, AMPI_WORD(0));
+        uint32_t each[AMPI_WIDTH], all = 0;
+        AMPI_STORE_WORDS(each, AMPI_SELECT(open, AMPI_LOAD_WORDS(ampi_places), AMPI_WORD(0)));
+        for (k = 0; k < AMPI_WIDTH; k++)
+            all |= each[k];
+        if (i % 8u == 0) bits[i / 8u] = 0;
+        bits[i / 8u] |= (uint8_t)(all << i % 8u);
+        if (AMPI_WIDTH > 8u) bits[i / 8u + 1u] = (uint8_t)(all >> 8);
+    }
+    AMPI_F(done)();
+    for (; i < n; i++) {
+        if (i % 8u == 0) bits[i / 8u] = 0;
+        if (ampi_bits(y[i]) & 0x7fffffffu) bits[i / 8u] |= (uint8_t)(1u << i % 8u);
+    }
+}
+AMPI_OUTER void AMPI_F(mask_grad)(float *dy, const uint8_t *bits, size_t n) {
+    const AMPI_WORDS places = AMPI_LOAD_WORDS(ampi_places);
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        uint32_t all = (uint32_t)bits[i / 8u] >> i % 8u;
+        AMPI_MASK open;
+        if (AMPI_WIDTH > 8u) all |= (uint32_t)bits[i / 8u + 1u] << 8;
+        open = AMPI_GREATER(AMPI_AND(AMPI_WORD(all), places), AMPI_WORD(0));
+        AMPI_STORE(dy + i, AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(AMPI_LOAD(dy + i)), AMPI_WORD(0))));
+    }
+    AMPI_F(done)();
+    for (; i < n; i++)
+        if (!(bits[i / 8u] >> i % 8u & 1u)) dy[i] = 0.0f;
+}
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */
     size_t i;
@@ -14737,7 +14908,8 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 #  define AMPI_LOOPS(X) \
     X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
-    X(act_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) X(count_unchanged)
+    X(act_grad) X(mask_of) X(mask_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) \
+    X(count_unchanged)
 /* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;

@@ -174,7 +174,8 @@ static const char check_text[] =
     "darling buds of May, And summer's lease hath all too short a date; Sometime too hot the eye of heaven shines, "
     "And often is his gold complexion dimm'd; And every fair from fair sometime declines.";
 
-static const gpt_shape check_shape = {"lab", 2, 2, 32, 16, 8, 64, 1, 0, 0, 0, 0, 0, 0, 0, 0.02, 0, 0, 0, AMP_F32};
+static const gpt_shape check_shape = {
+    "lab", 2, 2, 32, 16, 8, 64, 1, 0, 0, 0, 0, 0, 0, 0, 0.02, 0, 0, 0, AMP_F32, AMP_GELU, AMP_AUTO};
 enum { CHECK_STEPS = 80 };
 #define CHECK_LR 0.003f
 

@@ -54,9 +54,8 @@ AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
 /* The dtype that op's result gets here if it is AMP_AUTO; in: the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* Tells that you changed this array (data NULL: any): its cached casts are made again. Verbs of amp do that for what
-   they write, the end of an iteration for AMP_CACHE. Call it if your loop ends in another way (amp_gemm alone, no
-   scaler). Class: host. */
+/* You changed this array (data NULL: any): its casts are made again. Verbs of amp do it for what they write, the end
+   of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
 /* What a layer's forward did. You keep it beside the layer, and amp_linear_desc.record points to it. Forward writes it,
    backward reads it. The next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */

@@ -1,12 +1,12 @@
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA without AMP_GEMM_ORDERED read 2^-23 for 2^-24, because Tensor Cores truncate. There, if d has 16 bits,
-   these are rounded to d's dtype first: a bias of a different dtype; the value that backward multiplies by act'; the
-   value before an act other than ReLU (GELU: on some GPUs); an FP8 product before its bias (on some GPUs); the value to
-   which a bias_per_row is added. With sum_batches k is that of all batches. Any thread count gives the same bits. Other
-   SIMD paths and devices agree within the bound, and to the bit with AMP_GEMM_ORDERED. Inf and NaN propagate. a and b
-   have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   of d. On CUDA without AMP_GEMM_ORDERED read 2^-23 for 2^-24, and add 2^-11 * |alpha| * sum |a||b| for FP8: Tensor
+   Cores truncate. There, if d has 16 bits, these are rounded to d's dtype first: a bias of a different dtype; the value
+   that backward multiplies by act'; the value before an act other than ReLU (GELU: on some GPUs); the sum to which a
+   bias (on some GPUs) or a bias_per_row is added. With sum_batches k is that of all batches. Any thread count gives the
+   same bits. Other SIMD paths and devices agree within the bound, and to the bit with AMP_GEMM_ORDERED. Inf and NaN
+   propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7; GELU_ERF 3.5e-7 |x|
@@ -48,7 +48,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: or AMP_MASK, both ways */
     /* output, as many as bias, any dtype, or data NULL: sums of d's columns (bias_per_row: rows). A bias gradient if d
        is a dy; if d is a dw: amp_column_sums. Needs one d (batch 1 or sum_batches), packed */
     amp_array dbias;
@@ -88,7 +88,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
     amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
-                             reads; else data NULL is fine */
+                             reads, or FP8, saturated; ReLU: AMP_MASK, read instead of y; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */

@@ -8,8 +8,9 @@ typedef enum amp_dtype {
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT,
-    AMP_F64 = 64,   /* double: only amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size and _name accept it */
-    AMP_MOMENT_8BIT /* for amp_params_desc.moment; no verb takes it as an operand, and its amp_dtype_size is 0 */
+    AMP_F64 = 64, /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
+    AMP_MOMENT_8BIT, /* for amp_params_desc.moment alone; amp_dtype_size is 0, as for the next one */
+    AMP_MASK /* for aux of ReLU: 1 unless y <= 0, in bit c % 8 of byte c / 8 of a row of (columns + 7) / 8 bytes */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile, nor does `+`. They have the size and
