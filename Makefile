@@ -201,7 +201,7 @@ python: $(SHARED) ## $(BUILD)/python/amp: the package for numpy arrays, _amp.py 
 	@mkdir -p $(BUILD)/python/amp
 	$(PYTHON) tools/python_bindings.py $(CC) > $(BUILD)/python/_amp.py.new && mv $(BUILD)/python/_amp.py.new $(BUILD)/python/amp/_amp.py
 	$(PYTHON) tools/python_bindings.py --types $(CC) > $(BUILD)/python/_amp.pyi.new && mv $(BUILD)/python/_amp.pyi.new $(BUILD)/python/amp/_amp.pyi
-	cp bindings/python/amp/*.py bindings/python/amp/py.typed $(BUILD)/python/amp
+	cp bindings/python/amp/*.py bindings/python/amp/*.pyi bindings/python/amp/py.typed $(BUILD)/python/amp
 	cp $(SHARED) $(BUILD)/python/amp/libamp.so
 python-cuda: python ## libamp_cuda.so beside it, for amp.Context(device=0); needs nvcc
 	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)

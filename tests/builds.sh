@@ -196,6 +196,11 @@ assert lib.amp_version() == _amp.AMP_VERSION' "$work/wheel"
         printf '%s\n' 'from amp import _amp as c' 'd = c.amp_step_desc()' 'd.lr = 0.5' 'd.lr = "x"' >"$work/typed.py"
         refused "types: a string for .lr" env MYPYPATH="$own/python" "$PYTHON" -m mypy --follow-imports=silent --cache-dir="$work/mypy" "$work/typed.py"
         if grep -q 'typed.py:4: error' "$work/log" && [ "$(grep -c error: "$work/log")" = 1 ]; then ok; else bad "types: $(cat "$work/log")"; fi
+        # a program of a user's, in strict mode: that of docs/build.md
+        { echo 'def program() -> None:'; awk '/^```/ { inside = 0 } inside { print "    " $0 } /^```python/ { inside = 1 }' docs/build.md; } >"$work/strict.py"
+        try "mypy --strict" env MYPYPATH="$own/python" "$PYTHON" -m mypy --strict --cache-dir="$work/mypy" "$work/strict.py"
+        env PYTHONPATH="$own/python" MYPYPATH="$own/python" "$PYTHON" -m mypy.stubtest amp >"$work/stubs" 2>&1
+        if grep '^error: amp\.' "$work/stubs" | grep -v 'amp\._amp\|amp\.libamp'; then bad "the types of the package are not those of its code"; else ok; fi
     else skip "builds: no mypy, so the types of the bindings were not read"; fi
     # the reference: every function is on a page, and one without a class is refused
     mkdir -p "$work/top" && cp -R tools src docs examples README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE amp.h bench bindings tests "$work/top/"

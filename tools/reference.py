@@ -247,6 +247,11 @@ def main():
         with open(os.path.join(folder, "reference", page), "w", encoding="utf-8") as f:
             f.write(text)
     copy_pages(folder)
+    play = os.path.join("build", "play.html")  # of make play, where it was made
+    if os.path.exists(play):
+        shutil.copy(play, folder)
+        with open(os.path.join(folder, "docs", "lesson.md"), "a", encoding="utf-8") as f:
+            f.write("\n## In this browser\n\n[Digits that train on this page](../play.html): choose format, masters, loss scale and learning rate.\n")
     for path, _ in set(reference.uses.values()):
         if not path.endswith(".md"):
             os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)
