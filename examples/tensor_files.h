@@ -7,6 +7,8 @@
 
 #include "program.h"
 
+#include <limits.h>
+
 enum { TENSORS = 1000, DIMS = 8 };
 typedef struct tensor {
     char name[100]; /* "" in .npy */
@@ -15,19 +17,18 @@ typedef struct tensor {
     unsigned char *data;                       /* at any address */
 } tensor;
 typedef struct tensor_file {
-    char path[300];
-    unsigned char *bytes, *at, *data, *end; /* the header lies before data */
-    int npy;
-    size_t n;
+    char path[300], *header, *at; /* the header, and what of it comes next; 0 behind it */
+    unsigned char *all, *data;
+    size_t bytes, used, n; /* of data; of them those of tensors; the number of tensors */
     tensor t[TENSORS];
 } tensor_file;
-/* clang-format off */
-static const char *const tensor_kinds[2][AMP_DTYPE_COUNT] = {
-    {"", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"}, /* safetensors */
-    {"", "<f4", "<f2", "", "", ""}};                  /* .npy */
-/* clang-format on */
 
 static int is_npy(const char *path) { return strlen(path) > 4 && !strcmp(path + strlen(path) - 4, ".npy"); }
+static const char *kind(int npy, amp_dtype t) { /* as files say it; "" if they cannot */
+    static const char *const in_npy[AMP_DTYPE_COUNT] = {"", "<f4", "<f2", "", "", ""};
+    static const char *const in_safetensors[AMP_DTYPE_COUNT] = {"", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"};
+    return npy ? in_npy[t] : in_safetensors[t];
+}
 static void little_endian(tensor *t) { /* as files have it, and back: nothing to do on most machines */
     static const uint16_t one = 1;
     size_t size = amp_dtype_size(t->dtype), i;
@@ -38,184 +39,153 @@ static void little_endian(tensor *t) { /* as files have it, and back: nothing to
     }
 }
 
-/* ---- words of a header: of JSON, or of Python ---- */
+/* ---- the words of a header: JSON, into which that of .npy is turned ---- */
 static void check(int good, const tensor_file *f, const char *sentence) {
-    if (!good) fail("%s: %s (byte %lu)", f->path, sentence, (unsigned long)(f->at - f->bytes));
+    if (!good) fail("%s: %s (byte %ld of the header)", f->path, sentence, (long)(f->at - f->header));
 }
-static int peek(tensor_file *f) { /* the next character that is no space; 0: the header ends */
-    while (f->at < f->data && (*f->at == ' ' || (*f->at >= '\t' && *f->at <= '\r')))
-        f->at++;
-    return f->at < f->data ? *f->at : 0;
-}
-static int next_is(tensor_file *f, int c) { /* steps over it */
-    int found = peek(f) == c;
-    f->at += found;
-    return found;
+static void skip_spaces(tensor_file *f) { f->at += strspn(f->at, " \t\r\n"); }
+static int next_is(tensor_file *f, int c) { /* and is stepped over */
+    skip_spaces(f);
+    if (*f->at != c) return 0;
+    f->at++;
+    return 1;
 }
 static void take(tensor_file *f, int c, const char *sentence) { check(next_is(f, c), f, sentence); }
-static void take_comma(tensor_file *f, int end) { /* or the end follows; in Python both may */
-    if (next_is(f, ','))
-        check(f->npy || peek(f) != end, f, "a comma too many");
-    else
-        check(peek(f) == end, f, "a comma is expected, or the end");
+static int one_more(tensor_file *f, size_t n, int end) { /* of a list, behind n others; Python: (2,) */
+    if (next_is(f, end)) return 0;
+    if (n > 0) take(f, ',', "a comma is expected, or the end");
+    return !is_npy(f->path) || !next_is(f, end);
 }
-static void take_string(tensor_file *f, int quote, char *out, size_t room) { /* out NULL: steps over it */
-    size_t n = 0;
-    take(f, quote, "a string is expected");
-    for (; f->at < f->data && *f->at != quote; f->at++) {
-        if (!out && *f->at == '\\' && f->data - f->at > 1) f->at++;
-        if (!out) continue;
-        check(*f->at >= ' ' && *f->at != '\\', f, "a name with a backslash or a control character");
-        check(n + 1 < room, f, "a name is too long");
-        out[n++] = (char)*f->at;
-    }
-    if (out) out[n] = 0;
-    take(f, quote, "a string has no end");
+static const char *take_string(tensor_file *f) { /* with its backslashes */
+    char *begin;
+    take(f, '"', "a string is expected");
+    for (begin = f->at; (unsigned char)*f->at >= ' ' && *f->at != '"'; f->at++)
+        if (f->at[0] == '\\' && f->at[1]) f->at++;
+    check(*f->at == '"', f, "a string has no end, or a control character");
+    *f->at++ = 0;
+    return begin;
 }
-static size_t take_number(tensor_file *f) {
-    size_t x = 0;
-    check(peek(f) >= '0' && peek(f) <= '9', f, "a number is expected");
-    for (; f->at < f->data && *f->at >= '0' && *f->at <= '9'; f->at++) {
-        check(x < (size_t)-1 / 20, f, "a number is too large");
-        x = 10 * x + (size_t)(*f->at - '0');
-    }
-    return x;
-}
-static size_t take_list(
-    tensor_file *f, const char *brackets, size_t *out, size_t most) { /* [2, 3], or Python's (2, 3) */
-    size_t n = 0;
-    take(f, brackets[0], "a list is expected");
-    while (!next_is(f, brackets[1])) {
+static size_t take_list(tensor_file *f, size_t *out, size_t most) { /* [2, 3] */
+    size_t n;
+    take(f, '[', "a list is expected");
+    for (n = 0; one_more(f, n, ']'); n++) {
+        unsigned long long x;
         check(n < most, f, "a list is too long");
-        out[n++] = take_number(f);
-        take_comma(f, brackets[1]);
+        skip_spaces(f);
+        check(*f->at >= '0' && *f->at <= '9', f, "a number is expected");
+        x = strtoull(f->at, &f->at, 10);
+        out[n] = (size_t)x;
+        check(x < ULLONG_MAX && out[n] == x, f, "a number is too large");
     }
     return n;
 }
 
 /* ---- tensors ---- */
-static void take_dtype(tensor_file *f, tensor *t) {
-    char word[16];
-    int k;
-    take_string(f, f->npy ? '\'' : '"', word, sizeof word);
-    for (k = AMP_F32; k < AMP_DTYPE_COUNT; k++)
-        if (*word && !strcmp(word, tensor_kinds[f->npy][k])) t->dtype = (amp_dtype)k;
-    check(t->dtype != AMP_AUTO, f, "a dtype that is not F32, F16, BF16, F8_E4M3 or F8_E5M2 (.npy: <f4 or <f2)");
-}
-static void take_false(tensor_file *f) {
-    check(peek(f) == 'F' && f->data - f->at >= 5 && !memcmp(f->at, "False", 5), f, "an array stored by columns");
-    f->at += 5;
-}
-static void fit(tensor_file *f, tensor *t) { /* dtype and shape beside the bytes that there are */
-    size_t i, bytes = (size_t)(f->end - f->data), size = amp_dtype_size(t->dtype);
-    check(size != 0 && t->dims <= DIMS, f, "a tensor without a dtype, or without a shape");
+static void fit(tensor_file *f, tensor *t) { /* dtype, shape and place: with the bytes that there are, and each other */
+    size_t i, size = amp_dtype_size(t->dtype);
+    check(size > 0 && t->dims <= DIMS, f, "a tensor without a dtype, or without a shape");
     for (t->count = 1, i = 0; i < t->dims; t->count *= t->shape[i++])
-        check(!t->shape[i] || t->count <= bytes / t->shape[i], f, "a shape of more elements than the file has bytes");
-    check(t->place[0] <= t->place[1] && t->place[1] <= bytes, f, "data behind the end of the file");
+        check(!t->shape[i] || t->count <= f->bytes / t->shape[i], f, "a shape of more elements than there are bytes");
+    check(t->place[0] <= t->place[1] && t->place[1] <= f->bytes, f, "data behind the end of the file");
     check(t->place[1] - t->place[0] == t->count * size, f, "dtype and shape need another number of bytes");
+    for (i = 0; i < f->n; i++) {
+        check(strcmp(f->t[i].name, t->name) != 0, f, "a name twice");
+        check(t->place[1] <= f->t[i].place[0] || f->t[i].place[1] <= t->place[0], f, "tensors overlap");
+    }
     t->data = f->data + t->place[0];
+    f->used += t->count * size;
+    f->n++;
     little_endian(t);
 }
-/* {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, or {'descr': '<f4', 'fortran_order': False, ...} */
-static void take_tensor(tensor_file *f, tensor *t) {
-    char key[16];
+/* {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, or {"descr": "<f4", "fortran_order": False, ...} */
+static void take_tensor(tensor_file *f, tensor *t, int npy) {
+    size_t n;
+    int k;
     t->dims = DIMS + 1;
-    take(f, '{', "a tensor's '{' is expected");
-    while (!next_is(f, '}')) {
-        take_string(f, f->npy ? '\'' : '"', key, sizeof key);
-        take(f, ':', "':' is expected");
-        if (!strcmp(key, f->npy ? "descr" : "dtype"))
-            take_dtype(f, t);
-        else if (!strcmp(key, "shape"))
-            t->dims = take_list(f, f->npy ? "()" : "[]", t->shape, DIMS);
-        else if (!strcmp(key, "data_offsets"))
-            check(take_list(f, "[]", t->place, 2) == 2, f, "two offsets are expected");
-        else if (!strcmp(key, "fortran_order"))
-            take_false(f);
-        else
-            check(0, f, "an unknown field");
-        take_comma(f, '}');
-    }
-}
-static void take_metadata(tensor_file *f) { /* {"word": "word", ...}, for people */
+    t->place[1] = f->bytes; /* .npy: all */
     take(f, '{', "'{' is expected");
-    while (!next_is(f, '}')) {
-        take_string(f, '"', NULL, 0);
+    for (n = 0; one_more(f, n, '}'); n++) {
+        const char *key = take_string(f), *word;
         take(f, ':', "':' is expected");
-        take_string(f, '"', NULL, 0);
-        take_comma(f, '}');
-    }
-}
-static void take_tensors(tensor_file *f) { /* {"name": {...}, "__metadata__": {...}} */
-    size_t i;
-    take(f, '{', "'{' is expected");
-    while (!next_is(f, '}')) {
-        tensor *t = &f->t[f->n];
-        check(f->n < TENSORS, f, "too many tensors");
-        take_string(f, '"', t->name, sizeof t->name);
-        for (i = 0; i < f->n; i++)
-            check(strcmp(f->t[i].name, t->name) != 0, f, "a name twice");
-        take(f, ':', "':' is expected");
-        if (!strcmp(t->name, "__metadata__"))
-            take_metadata(f);
-        else {
-            take_tensor(f, t);
-            fit(f, t);
-            f->n++;
+        if (!strcmp(key, "shape")) {
+            t->dims = take_list(f, t->shape, DIMS);
+        } else if (!npy && !strcmp(key, "data_offsets")) {
+            check(take_list(f, t->place, 2) == 2, f, "two offsets are expected");
+        } else if (npy && !strcmp(key, "fortran_order")) {
+            for (word = "False"; *word; word++)
+                take(f, *word, "an array stored by columns");
+        } else {
+            check(!strcmp(key, npy ? "descr" : "dtype"), f, "an unknown field");
+            for (word = take_string(f), k = AMP_F32; k < AMP_DTYPE_COUNT; k++)
+                if (*word && !strcmp(word, kind(npy, (amp_dtype)k))) t->dtype = (amp_dtype)k;
+            check(t->dtype != AMP_AUTO, f, "a dtype that is not F32, F16, BF16, F8_E4M3 or F8_E5M2 (.npy: <f4 or <f2)");
         }
-        take_comma(f, '}');
+    }
+    fit(f, t);
+}
+static void take_tensors(tensor_file *f) { /* {"name": {...}, ..., "__metadata__": {"word": "word", ...}} */
+    size_t n, i;
+    take(f, '{', "'{' is expected");
+    for (n = 0; one_more(f, n, '}'); n++) {
+        const char *name = take_string(f);
+        take(f, ':', "':' is expected");
+        if (strcmp(name, "__metadata__")) {
+            check(f->n < TENSORS, f, "too many tensors");
+            check(strlen(name) < sizeof f->t->name && !strchr(name, '\\'), f, "a name too long, or with a backslash");
+            strcpy(f->t[f->n].name, name);
+            take_tensor(f, &f->t[f->n], 0);
+            continue;
+        }
+        take(f, '{', "'{' is expected");
+        for (i = 0; one_more(f, i, '}'); i++) {
+            take_string(f);
+            take(f, ':', "':' is expected");
+            take_string(f);
+        }
     }
 }
 
 /* ---- files ---- */
-static int by_place(const void *a, const void *b) {
-    const size_t *x = ((const tensor *)a)->place, *y = ((const tensor *)b)->place;
-    size_t k = x[0] == y[0];
-    return (x[k] > y[k]) - (x[k] < y[k]);
-}
-static void take_length(tensor_file *f, int bytes) { /* of the header */
-    uint64_t length = 0;
-    int i;
-    check(f->end - f->at >= bytes, f, "it is too short");
-    for (i = bytes; i-- > 0;)
-        length = length << 8 | f->at[i];
-    f->at += bytes;
-    check(length <= (uint64_t)(f->end - f->at), f, "the header is longer than the file");
-    f->data = f->at + length;
-}
 static tensor_file *read_tensors(const char *path) {
     tensor_file *f = (tensor_file *)allocate(1, sizeof *f);
+    int npy = is_npy(path);
     FILE *in = fopen(path, "rb");
-    size_t i, at = 0;
     long size = in && !fseek(in, 0, SEEK_END) ? ftell(in) : -1;
+    size_t at, begin = npy ? 8 : 0, end = npy ? 10 : 8; /* of the header's length, and then that begins */
+    uint64_t length = 0;
+    unsigned char *all;
+    char *c;
     if (size < 0 || fseek(in, 0, SEEK_SET)) fail("%s cannot be read", path);
+    f->all = all = (unsigned char *)allocate((size_t)size + 12, 1);
+    if (fread(all, 1, (size_t)size, in) != (size_t)size || fclose(in)) fail("%s cannot be read", path);
+    if (npy && (memcmp(all, "\x93NUMPY", 6) || all[6] < 1 || all[6] > 3)) fail("%s: it is no .npy", path);
+    if (npy && all[6] > 1) end = 12;
+    if ((size_t)size < end) fail("%s: it is too short", path);
+    for (at = end; at-- > begin;)
+        length = length << 8 | all[at];
+    if (length > (size_t)size - end) fail("%s: the header is longer than the file", path);
     snprintf(f->path, sizeof f->path, "%s", path);
-    f->bytes = f->at = f->data = (unsigned char *)allocate((size_t)size, 1);
-    f->end = f->bytes + fread(f->bytes, 1, (size_t)size, in);
-    if (ferror(in) || fclose(in)) fail("%s cannot be read", path);
-    f->npy = is_npy(path);
-    if (f->npy) {
-        check(size >= 10 && !memcmp(f->bytes, "\x93NUMPY", 6) && f->bytes[6] >= 1 && f->bytes[6] <= 3, f,
-            "it is no .npy");
-        f->at += 8;
-        take_length(f, f->bytes[6] == 1 ? 2 : 4);
-        take_tensor(f, f->t);
-        f->t->place[1] = (size_t)(f->end - f->data);
-        fit(f, f->t);
-        f->n = 1;
+    f->data = all + end + length;
+    f->bytes = (size_t)size - end - (size_t)length;
+    f->header = f->at = (char *)memmove(all + end - 1, all + end, (size_t)length); /* so that a 0 can follow */
+    f->header[length] = 0;
+    if (npy) {
+        for (c = f->at; *c; c++) {
+            if (*c == '\'') *c = '"';
+            if (*c == '(') *c = '[';
+            if (*c == ')') *c = ']';
+        }
+        take_tensor(f, f->t, 1);
     } else {
-        take_length(f, 8);
         take_tensors(f);
     }
-    check(!peek(f) && f->at == f->data, f, "text behind the header");
-    qsort(f->t, f->n, sizeof *f->t, by_place);
-    for (i = 0; i < f->n; at = f->t[i++].place[1])
-        check(f->t[i].place[0] == at, f, "tensors overlap, or there are bytes between them");
-    check(at == (size_t)(f->end - f->data), f, "bytes that no tensor has");
+    skip_spaces(f);
+    check(f->at == f->header + length, f, "text behind the header");
+    check(f->used == f->bytes, f, "bytes that no tensor has");
     return f;
 }
 static void free_tensors(tensor_file *f) {
-    free(f->bytes);
+    free(f->all);
     free(f);
 }
 static tensor *find_tensor(tensor_file *f, const char *name) {
@@ -233,60 +203,52 @@ static void print_shape(FILE *out, const tensor *t, const char *brackets, const 
         fprintf(out, i ? ", %lu" : "%lu", (unsigned long)t->shape[i]);
     fprintf(out, "%s%c", t->dims == 1 ? after_one : "", brackets[1]);
 }
-static void print_length(FILE *out, long at, int bytes) { /* what was printed since, at that place */
-    unsigned long length = (unsigned long)(ftell(out) - at - bytes);
-    fseek(out, at, SEEK_SET);
-    for (; bytes; bytes--, length >>= 8)
+static void print_header(FILE *out, const tensor *t, size_t n, int npy) {
+    long begin = npy ? 10 : 8, length;
+    unsigned long at = 0;
+    size_t i;
+    fwrite(npy ? "\x93NUMPY\1\0__{" : "________{", 1, (size_t)begin + 1, out);
+    for (i = 0; i < n && !npy; i++) {
+        fprintf(out, "%s\"%s\": {\"dtype\": \"%s\", \"shape\": ", i ? ", " : "", t[i].name, kind(0, t[i].dtype));
+        print_shape(out, &t[i], "[]", "");
+        fprintf(out, ", \"data_offsets\": [%lu, ", at);
+        at += (unsigned long)(t[i].count * amp_dtype_size(t[i].dtype));
+        fprintf(out, "%lu]}", at);
+    }
+    if (npy) {
+        fprintf(out, "'descr': '%s', 'fortran_order': False, 'shape': ", kind(1, t->dtype));
+        print_shape(out, t, "()", ",");
+    }
+    fprintf(out, "}%*s", (int)(127 - ftell(out) % 64), npy ? "\n" : ""); /* data begins at a multiple of 64 */
+    length = ftell(out) - begin;
+    fseek(out, npy ? 8 : 0, SEEK_SET);
+    for (i = npy ? 2 : 8; i > 0; i--, length >>= 8)
         putc((int)(length & 255), out);
     fseek(out, 0, SEEK_END);
 }
-static void print_npy(FILE *out, const tensor *t) {
-    fwrite("\x93NUMPY\1\0__", 1, 10, out);
-    fprintf(out, "{'descr': '%s', 'fortran_order': False, 'shape': ", tensor_kinds[1][t->dtype]);
-    print_shape(out, t, "()", ",");
-    fprintf(out, ", }%*s\n", (int)(63 - (ftell(out) + 3) % 64), ""); /* so that data begins at a multiple of 64 */
-    print_length(out, 8, 2);
+static int larger_first(const void *a, const void *b) { /* elements, so that all are aligned */
+    const tensor *x = (const tensor *)a, *y = (const tensor *)b;
+    int d = (int)amp_dtype_size(y->dtype) - (int)amp_dtype_size(x->dtype);
+    return d ? d : strcmp(x->name, y->name);
 }
-static void print_safetensors(FILE *out, const tensor *t, size_t n) { /* the largest elements first: all are aligned */
-    unsigned long at = 0, bytes;
-    size_t size, i;
-    fwrite("________{", 1, 9, out);
-    for (size = 4; size; size /= 2)
-        for (i = 0; i < n; i++) {
-            if (amp_dtype_size(t[i].dtype) != size) continue;
-            bytes = (unsigned long)(t[i].count * size);
-            fprintf(out, "%s\"%s\": {\"dtype\": \"%s\", \"shape\": ", ftell(out) > 9 ? ", " : "", t[i].name,
-                tensor_kinds[0][t[i].dtype]);
-            print_shape(out, &t[i], "[]", "");
-            fprintf(out, ", \"data_offsets\": [%lu, %lu]}", at, at + bytes);
-            at += bytes;
-        }
-    fprintf(out, "}%*s", (int)(7 - ftell(out) % 8), "");
-    print_length(out, 0, 8);
-}
-/* By the name of the file: .npy takes one tensor. Their data is in the order of a file afterwards. */
+/* By the name of the file: .npy takes one tensor. Afterwards they and their data are in the order of the file. */
 static void write_tensors(const char *path, tensor *t, size_t n) {
     char temporary[300];
     FILE *out;
-    size_t size, i;
+    size_t i;
     int wrong;
+    if (is_npy(path) && (n != 1 || !*kind(1, t->dtype))) fail("%s: one tensor, FP32 or FP16, fits into .npy", path);
     for (i = 0; i < n; i++)
-        if (t[i].name[strcspn(t[i].name, "\"\\\n")]) fail("%s: a name that JSON would have to escape", t[i].name);
-    if (is_npy(path) && (n != 1 || !*tensor_kinds[1][t->dtype]))
-        fail("%s: one tensor, FP32 or FP16, fits into .npy", path);
+        if (strpbrk(t[i].name, "\"\\\n")) fail("%s: a name that JSON would have to escape", t[i].name);
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     out = fopen(temporary, "wb");
     if (!out) fail("%s cannot be written", temporary);
-    if (is_npy(path))
-        print_npy(out, t);
-    else
-        print_safetensors(out, t, n);
-    for (size = 4; size; size /= 2)
-        for (i = 0; i < n; i++) {
-            if (amp_dtype_size(t[i].dtype) != size) continue;
-            little_endian(&t[i]);
-            fwrite(t[i].data, size, t[i].count, out);
-        }
+    qsort(t, n, sizeof *t, larger_first);
+    print_header(out, t, n, is_npy(path));
+    for (i = 0; i < n; i++) {
+        little_endian(&t[i]);
+        fwrite(t[i].data, amp_dtype_size(t[i].dtype), t[i].count, out);
+    }
     wrong = ferror(out);
     if (fclose(out) || wrong) fail("%s cannot be written", temporary);
 #ifdef _WIN32

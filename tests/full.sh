@@ -30,6 +30,7 @@ cuda_table() {
         echo "hostcuda-$variant|$programs|tests/hostcuda/selftest/run_all.sh full $host $variant"
         case $variant in
         plain)
+            echo "hostcuda-truth|$host/truth/beliefs.host $host/truth/beliefs_numbers.host|tests/hostcuda/selftest/truth.sh $host host"
             echo "check-gpu|$host/plain/check_gpu $host/plain/lt_probe $host/plain/suite|tests/check_gpu_page.sh"
             echo "suite-plain-grids|$host/plain/suite|env HCU_PROTECT=0 tests/hostcuda_suite.sh $host/plain/suite lazy forward --full"
             for arch in 75 80 89 90; do

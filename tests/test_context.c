@@ -499,8 +499,7 @@ static void staged(t_run *t) {
     CHECK_EQ(calls[1], calls[0] + 1);
 }
 
-/* The lists of parameters, of their names and of allocations double when they are full: an element is copied about
-   once. */
+/* The lists of parameters, of their names and of allocations double when they are full: few copies of an element. */
 static void lists_double(t_run *t) {
     enum { LISTED = 400 };
     hooks h;

@@ -259,6 +259,7 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     const amp_gemm_desc *g = &c->g;
     grid_element e = {0, 0, 0, 0};
     int rounds_first = t->place->kind == T_KIND_CUDA && c->d.type != AMP_F32;
+    int short_sums = t->place->kind == T_KIND_CUDA && c->f8 && !(g->flags & AMP_GEMM_ORDERED);
     size_t l;
     for (l = 0; l < g->k; l++) {
         double x = g->trans_a ? at(&c->a, b, l, i) : at(&c->a, b, i, l);
@@ -268,6 +269,7 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     }
     e.before *= c->alpha;
     e.magnitude *= fabs(c->alpha);
+    if (short_sums) e.extra = 1.13 * ldexp(e.magnitude, -11); /* of FP8 on Tensor Cores */
     if (c->use_c != NO_C) {
         double x = c->beta * at(&c->c, b, i, j);
         e.before += x;
@@ -277,13 +279,14 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
         double x = (double)amp_load(c->bias, g->bias.dtype, j);
         amp_dtype type = c->d.type; /* in which cuBLASLt reads a bias */
         if (c->f8) type = type == AMP_F16 ? AMP_F16 : AMP_BF16;
+        if (rounds_first) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type); /* where k is split, the sum is */
+        if (rounds_first && g->bias.dtype != type) e.extra += ref_half_ulp(x, type) * 1.13;
         e.before += x;
         e.magnitude += fabs(x);
-        if (rounds_first && g->bias.dtype != type) e.extra = ref_half_ulp(x, type) * 1.13;
     }
     if (c->grad) {
         double x = at(&c->aux, b, i, j), slope = g->act == AMP_GELU ? ref_gelu_grad(x) : (double)(x > 0.0);
-        if (rounds_first) e.extra = 1.13 * ref_half_ulp(e.before, c->d.type);
+        if (rounds_first) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type);
         e.extra += 4e-6 * fabs(e.before);
         e.after = e.before * slope;
         return e;
@@ -984,8 +987,10 @@ static void linear_layers(t_run *t) {
                     s += fabs(fx[r * L.in + i] * fw[o * L.in + i]);
                 bound[r * L.out + o] = ((double)L.in + 4) * EPS * s * 1.13 +
                     (L.act == AMP_GELU ? 4e-7 * fabs(before[r * L.out + o]) : 0.0);
-                if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32 && bt != L.type)
-                    bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type); /* rounded first */
+                if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32) { /* rounded first: the bias, the sum */
+                    if (bt != L.type) bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type);
+                    bound[r * L.out + o] += 1.13 * ref_half_ulp(before[r * L.out + o] - fb[o], L.type);
+                }
                 if (L.act == AMP_GELU && t->place->kind == T_KIND_CUDA && L.type != AMP_F32)
                     bound[r * L.out + o] += 1.13 * ref_half_ulp(before[r * L.out + o], L.type);
             }
@@ -2546,6 +2551,167 @@ static void vocabulary_fp8(t_run *t) {
         t_clear(t);
     }
 }
+/* Answers of each kind, one of 256 rows a piece: no rows, classes and ld given, a sum, a factor, no loss asked for. */
+static void vocabulary_answers(t_run *t) {
+    enum { ROWS = 300 };
+    int k;
+    for (k = 0; k < 5; k++) {
+        vocabulary v;
+        int64_t wide[ROWS];
+        uint8_t small[ROWS];
+        float *targets = (float *)t_host(t, 4 * ROWS * V_OUT);
+        amp_array none = AMP_ZERO;
+        size_t i;
+        vocabulary_new(t, &v, AMP_F32, AMP_F32, ROWS);
+        for (i = 0; i < ROWS; i++) {
+            wide[i] = (int64_t)t_below(t, V_OUT + 5) - 5;
+            small[i] = (uint8_t)t_below(t, V_OUT);
+        }
+        for (i = 0; i < ROWS * V_OUT; i++)
+            targets[i] = t_below(t, 4) ? 0.0f : fabsf(t_real(t)) / V_OUT;
+        v.x.labels = NULL;
+        if (k == 0) v.x.labels64 = (const int64_t *)t_put(t, wide, sizeof wide);
+        if (k == 1) v.x.labels8 = (const uint8_t *)t_put(t, small, sizeof small);
+        if (k >= 2) v.x.targets = amp_arr(t_put(t, targets, 4 * ROWS * V_OUT), AMP_F32);
+        if (k == 3) v.x.weights = none;
+        v.x.sum = (uint32_t)k % 2;
+        v.x.factor = amp_opt(0.5f);
+        v.d.xent.labels = NULL;
+        v.d.xent.labels64 = v.x.labels64;
+        v.d.xent.labels8 = v.x.labels8;
+        v.d.xent.targets = v.x.targets;
+        v.d.xent.weights = v.x.weights;
+        v.d.xent.sum = v.x.sum;
+        v.d.xent.factor = v.x.factor;
+        v.d.xent.rows = v.d.xent.classes = v.d.xent.ld = 0;
+        if (k == 4) v.d.xent.loss = v.d.xent.row_loss = NULL;
+        v.d.chunk = 256;
+        v.l.flags = v.d.linear.flags = AMP_GEMM_ORDERED;
+        vocabulary_scratch(t, &v);
+        t_note(t, "answers %d", k);
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        vocabulary_three(t, &v);
+        vocabulary_equal(t, v.d.linear.dx, v.l.dx, v.nx);
+        vocabulary_equal(t, v.d.linear.dw, v.l.dw, v.nw);
+        if (k < 4) vocabulary_equal(t, amp_arr(v.d.xent.row_loss, AMP_F32), amp_arr(v.x.row_loss, AMP_F32), ROWS);
+        if (k < 4) vocabulary_equal(t, amp_arr(v.d.xent.loss, AMP_F32), amp_arr(v.x.loss, AMP_F32), 1);
+        t_clear(t);
+    }
+}
+/* What the scratch must have, of layers that are only described; what is in it afterwards. */
+static void vocabulary_room_of(t_run *t, size_t classes, amp_dtype type, amp_dtype logits, amp_dtype dw, size_t want) {
+    static float there; /* never read: the query looks at no array */
+    amp_linear_xent_desc d = AMP_ZERO;
+    size_t bytes = 0;
+    d.linear.rows = 4096;
+    d.linear.in = 16;
+    d.linear.out = classes;
+    d.linear.x = d.linear.w = amp_arr(&there, type);
+    d.linear.y.dtype = logits;
+    d.xent.labels8 = (const uint8_t *)&there;
+    d.xent.loss = d.xent.row_loss = &there;
+    if (dw != AMP_AUTO) d.linear.dw = amp_arr(&there, dw);
+    t_note(t, "%d classes", (int)classes);
+    CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes, &d));
+    CHECK_EQ(bytes, want);
+}
+static void vocabulary_rooms(t_run *t) {
+    enum { MANY = 131072 };
+    int gradient;
+    vocabulary_room_of(t, MANY, AMP_F32, AMP_F32, AMP_AUTO, 256u * MANY * 4u); /* at least 256 rows */
+    vocabulary_room_of(t, MANY, AMP_F16, AMP_F16, AMP_F32, 256u * MANY * 2u);  /* the gradient in the logits' place */
+    vocabulary_room_of(t, 50257, AMP_F32, AMP_F32, AMP_F32, 256u * 50257u * 4u);
+    vocabulary_room_of(t, 10000, AMP_F32, AMP_F32, AMP_F32, 1536u * 10000u * 4u); /* 64 MiB, a multiple of 256 rows */
+    vocabulary_room_of(t, MANY, AMP_F16, AMP_F32, AMP_AUTO, 256u * MANY * 4u);    /* the loss alone */
+    vocabulary_room_of(
+        t, MANY, AMP_F16, AMP_F32, AMP_F32, 256u * MANY * (4u + 2u)); /* logits, and what products read */
+    vocabulary_room_of(t, MANY, AMP_F16, AMP_F16, AMP_F16, 256u * MANY * 2u + 16u * MANY * 4u); /* dw in FP32 */
+    for (gradient = 0; gradient < 2; gradient++) {
+        amp_array none = AMP_ZERO, last;
+        vocabulary v;
+        vocabulary_new(t, &v, AMP_F32, AMP_F32, 300);
+        if (!gradient) v.d.linear.dx = v.d.linear.dw = v.d.linear.dbias = none;
+        v.d.chunk = 256;
+        v.l.flags = v.d.linear.flags = AMP_GEMM_ORDERED;
+        vocabulary_scratch(t, &v);
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        if (gradient) vocabulary_three(t, &v);
+        if (!gradient) CHECK_OK(amp_linear_forward(t->ctx, &v.l));
+        last = amp_arr((float *)v.l.y.data + 256 * V_OUT, AMP_F32);
+        vocabulary_equal(t, amp_arr(v.d.scratch, AMP_F32), last, 44 * V_OUT);
+        t_clear(t);
+    }
+}
+/* Logits in FP32 of a layer in 16 bits, their gradient in what products read; dw and dbias of 16 bits are those in
+   FP32, rounded once. */
+static void vocabulary_rounded_once(t_run *t) {
+    static const amp_dtype types[] = {AMP_F16, AMP_BF16};
+    int k;
+    for (k = 0; k < 2; k++) {
+        amp_dtype type = types[k];
+        vocabulary v;
+        amp_array dw, dbias;
+        vocabulary_new(t, &v, type, AMP_F32, 300);
+        v.d.linear.y.dtype = AMP_F32;
+        v.d.linear.dx.data = NULL;
+        v.d.chunk = 100;
+        dw = amp_arr(t_alloc(t, 2 * v.nw), type);
+        dbias = amp_arr(t_alloc(t, 2 * V_OUT), type);
+        vocabulary_scratch(t, &v);
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        CHECK_OK(amp_cast(t->ctx, dw, v.d.linear.dw, v.nw, NULL));
+        CHECK_OK(amp_cast(t->ctx, dbias, v.d.linear.dbias, V_OUT, NULL));
+        v.d.linear.dw = amp_arr(t_alloc(t, 2 * v.nw), type);
+        v.d.linear.dbias = amp_arr(t_alloc(t, 2 * V_OUT), type);
+        vocabulary_scratch(t, &v);
+        CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+        vocabulary_equal(t, v.d.linear.dw, dw, v.nw);
+        vocabulary_equal(t, v.d.linear.dbias, dbias, V_OUT);
+        t_clear(t);
+    }
+}
+/* A delayed scale's history gets a number per piece; with fp8_keep, to evaluate, nothing is remembered. */
+static void vocabulary_fp8_pieces(t_run *t) {
+    amp_fp8_desc delayed = AMP_ZERO;
+    amp_fp8 *fp8 = NULL;
+    amp_fp8_info x, w, dy, after;
+    amp_array none = AMP_ZERO;
+    float most[3] = {0, 0, 0};
+    amp_bf16 *host;
+    vocabulary v;
+    size_t i;
+    vocabulary_new(t, &v, AMP_BF16, AMP_F32, 256);
+    v.d.linear.flags = AMP_GEMM_EMULATE;
+    v.d.chunk = 96; /* and 96 and 64 */
+    delayed.history = 3;
+    CHECK_OK(amp_fp8_create(&fp8, t->ctx, &delayed));
+    v.d.linear.fp8 = fp8;
+    vocabulary_scratch(t, &v);
+    CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+    host = (amp_bf16 *)t_host(t, 2 * v.nx);
+    t_get(t, host, v.d.linear.x.data, 2 * v.nx);
+    for (i = 0; i < v.nx; i++) {
+        float size = fabsf(amp_f32_from_bf16(host[i])), *to = &most[i / (96 * V_IN)];
+        if (size > *to) *to = size;
+    }
+    CHECK_OK(amp_fp8_get(fp8, 0, &x));
+    CHECK_OK(amp_fp8_get(fp8, 1, &w));
+    CHECK_OK(amp_fp8_get(fp8, 2, &dy));
+    CHECK_F32(x.amax, most[2]);
+    for (i = 0; i < 2; i++)
+        if (most[i] > most[2]) most[2] = most[i];
+    CHECK_F32(x.largest, most[2]);
+    v.d.linear.dx = v.d.linear.dw = v.d.linear.dbias = none;
+    v.d.linear.fp8_keep = 1;
+    CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+    CHECK_OK(amp_fp8_get(fp8, 0, &after));
+    CHECK(memcmp(&x, &after, sizeof x) == 0);
+    CHECK_OK(amp_fp8_get(fp8, 1, &after));
+    CHECK(memcmp(&w, &after, sizeof w) == 0);
+    CHECK_OK(amp_fp8_get(fp8, 2, &after));
+    CHECK(memcmp(&dy, &after, sizeof dy) == 0);
+    amp_fp8_destroy(fp8);
+}
 static void vocabulary_scenario(t_run *t, t_blob *b, const void *arg) {
     vocabulary v;
     (void)arg;
@@ -2577,7 +2743,12 @@ static void vocabulary_errors(t_run *t) {
     REFUSED(e.linear._begin = 1, AMP_ERR_UNINIT, "not zero-initialised");
     REFUSED(e.xent._end = 1, AMP_ERR_UNINIT, "not zero-initialised");
     REFUSED(e.linear.act = AMP_RELU, AMP_ERR_INVALID_ARG, "desc.linear act");
+    REFUSED(e.linear.before = &v.l, AMP_ERR_INVALID_ARG, "desc.linear before");
+    REFUSED(e.linear.after = &v.l, AMP_ERR_INVALID_ARG, "desc.linear after");
     REFUSED(e.linear.y.data = v.l.y.data, AMP_ERR_INVALID_ARG, "desc.linear.y no data");
+    REFUSED(e.linear.aux.data = v.l.y.data, AMP_ERR_INVALID_ARG, "aux no data");
+    REFUSED(e.linear.dy.data = v.l.y.data, AMP_ERR_INVALID_ARG, "dy no data");
+    REFUSED(e.xent.softmax = 1, AMP_ERR_INVALID_ARG, "desc.xent.softmax");
     REFUSED(e.xent.dlogits.data = v.l.y.data, AMP_ERR_INVALID_ARG, "dlogits no data");
     REFUSED(e.xent.rows = 7, AMP_ERR_INVALID_ARG, "desc.xent.rows is 7, but desc.linear.rows is 300");
     REFUSED(e.xent.classes = 7, AMP_ERR_INVALID_ARG, "desc.xent.classes is 7");
@@ -2610,5 +2781,8 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"xent.one_hot", xent_one_hot, T_ALL}, {"xent.each", xent_each, T_ALL}, {"xent.softmax", xent_softmax, T_ALL},
     {"xent.errors", xent_errors, T_ALL}, {"vocabulary.pieces", vocabulary_pieces, T_ALL},
     {"vocabulary.parts", vocabulary_parts, T_ALL}, {"vocabulary.scopes", vocabulary_scopes, T_ALL},
-    {"vocabulary.fp8", vocabulary_fp8, T_ALL}, {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL},
-    {"vocabulary.errors", vocabulary_errors, T_ALL}, {NULL, NULL, 0}};
+    {"vocabulary.answers", vocabulary_answers, T_ALL}, {"vocabulary.rooms", vocabulary_rooms, T_ALL},
+    {"vocabulary.rounded_once", vocabulary_rounded_once, T_ALL},
+    {"vocabulary.fp8_pieces", vocabulary_fp8_pieces, T_ALL}, {"vocabulary.fp8", vocabulary_fp8, T_ALL},
+    {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL}, {"vocabulary.errors", vocabulary_errors, T_ALL},
+    {NULL, NULL, 0}};

@@ -1039,24 +1039,24 @@ static void sealed_rules(t_run *t) {
     }
     golden_free(&g);
 }
-/* The same of an amp_fp8 with 2 tensors, histories of 4: a state has scale, inverse, amax, window, place. */
+/* The same of an amp_fp8 with 2 tensors, histories of 4: a state has inverse, amax, window, place, scale. */
 static void sealed_fp8(t_run *t) {
     static const struct {
         size_t at; /* in the words of the section */
         uint64_t bits;
         const char *words;
     } rows[] = {
-        {0, 0x7fc00000, "FP8 scale"},
-        {0, 0xbf800000, "FP8 scale"},
-        {32, 0, "FP8 scale"},
-        {36, 0x7f800000, "FP8 scale"},
-        {0, 0x40000000, NULL},
-        {8, 0x7fc00000, "FP8 tensor"},
-        {8, 0x7f800000, NULL}, /* an Inf was cast */
-        {44, 0x80000000, "FP8 tensor"},
-        {16, 4, "FP8 tensor"},
-        {48, 0xffffffff, "FP8 tensor"},
-        {16, 3, NULL},
+        {16, 0x7fc00000, "FP8 scale"},
+        {16, 0xbf800000, "FP8 scale"},
+        {48, 0, "FP8 scale"},
+        {32, 0x7f800000, "FP8 scale"},
+        {16, 0x40000000, NULL},
+        {4, 0x7fc00000, "FP8 tensor"},
+        {4, 0x7f800000, NULL}, /* an Inf was cast */
+        {40, 0x80000000, "FP8 tensor"},
+        {12, 4, "FP8 tensor"},
+        {44, 0xffffffff, "FP8 tensor"},
+        {12, 3, NULL},
         {20, 1, "FP8 tensor"},
         {24, 1, "FP8 tensor"},
         {64, 0x7fc00000, "FP8 history"},

@@ -70,8 +70,9 @@
               state: a replay does not move them. Replay a graph on the context's stream, or order it against that
               stream by events: the context has one scratch block. Destroy graphs before the context. Query and setup
               verbs inside a capture return AMP_ERR_CAPTURE and leave the capture valid; amp_free there takes effect
-              after it. Do not destroy a context whose stream is being captured. The legacy stream cannot be captured,
-              and what is queued on it breaks captures of streams that wait for it (CUDA's rules).
+              after it. Destroy no context while a stream of the process is captured: cuBLASLt waits for the device
+              then. The legacy stream cannot be captured, and what is queued on it breaks captures of streams that
+              wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
               call selects its device and then restores the thread's own, if CUDA is in use there: else it would get a
               CUDA context, and the thread keeps the context's device. The driver API: current is then the primary

@@ -164,7 +164,6 @@ void hcu_reset(void) {
         if (g_device[d].error) {
             sync_streams(d, true); /* what was pending on a dead device never runs */
             g_device[d].error = 0;
-            g_device[d].noticed = false;
         }
     while (!g_captures.empty())
         abandon_capture(g_captures.back());

@@ -8,7 +8,8 @@
  *   HCU_MODE=eager|lazy|random   HCU_ORDER=forward|reverse|shuffle   HCU_SEED=n   HCU_DEVICES=n
  *   HCU_ABORT=0|1                HCU_PROTECT=0|1                     HCU_PTX=file.ptx
  *   HCU_SASS=name                HCU_SMS=n                           HCU_ARCH=n (89)
- *   HCU_EPILOGUES=names: cuBLASLt has those epilogues only that its kernels are named after */
+ *   HCU_EPILOGUES=names: cuBLASLt rounds as its kernels of odd shapes do, FP8 sums are an H100's; but for sm_90 FP8 has
+ *                        those epilogues only that kernels are named after */
 #ifndef HOSTCUDA_CTL_H
 #define HOSTCUDA_CTL_H
 #include <stddef.h>
