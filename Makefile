@@ -100,7 +100,7 @@ $(BUILD)/ranks_mpi: examples/ranks_mpi.c $(HEADERS) $(BUILD)/flags
 $(BUILD)/digits_cuda: examples/digits.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
 	$(CC) $(C99) $(CFLAGS) -DWITH_CUDA -c $< -o $@.o
 	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread
-WITH_KERNELS := gpt convnet debug# examples that run on both contexts from one source (own layers have kernels)
+WITH_KERNELS := gpt convnet debug release# examples that run on both contexts from one source (own layers have kernels)
 $(WITH_KERNELS:%=$(BUILD)/%_cuda): $(BUILD)/%_cuda: examples/%.c $(BUILD)/tests/impl.o $(WITH_GPU) $(HEADERS)
 	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) -DAMP_LINKED -x cu -c $< -o $@.o
 	$(NVCC) $(NVCC_GENCODE) $@.o $(BUILD)/tests/impl.o $(WITH_GPU) -o $@ -lcublasLt -lm -lpthread

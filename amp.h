@@ -6,12 +6,12 @@
        #include "amp.h"
 
    Everywhere else just  #include "amp.h".  C99 or C++11, libc and libm:  cc -O2 main.c -lm  (before glibc 2.34 add
-   -pthread). The CPU needs no CUDA and no nvcc.
+   -pthread). A program for the CPU needs neither CUDA nor nvcc.
 
    A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
-   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
-   function that does work on a context and returns a status, which a real program checks; a desc is a struct of
-   settings, where zeros ask for defaults (end of >>types). The loss scale goes in with .scaler; amp_step takes it out.
+   A context is where work runs: the CPU, or one stream of a GPU. A dtype is a number format. A verb is a function that
+   does work in a context and returns a status; real programs check it. A desc is a struct of settings, where 0 means
+   the default (end of >>types). More words: docs/glossary.md. .scaler puts the loss scale in; amp_step removes it.
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"
@@ -39,10 +39,10 @@
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
-   CONTENTS (search for ">>tag"; what tests a function: find its body, the banner above it names the files)
+   CONTENTS (search for ">>tag". The banner above the body of a function names the files that test it)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
-                                                                         the public API: one evening
+                                                                         the public API: an evening's reading
        >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
@@ -60,17 +60,17 @@
                No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE
                follow the compiler; only a port defines them.
 
-   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic where a desc says so; subnormals kept. To
-               nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives 65504) and
-               |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept); a sign is kept, also that
-               of a zero, and -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions whose rounding mode
-               is part of them; they raise exception flags): the same bits on x86, ARM and big-endian machines, under
-               -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode and x87
-               (tests/test_formats.c; compile/inline.c; all floats: exhaustive.c; compilers, machines: matrix.sh).
-               Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
-               compiler flags (tests/test_modes.c), with two exceptions: x87 without SSE2, and the payload of a NaN that
-               an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
-               for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
+   >>numerics  Conversions round to nearest even (IEEE 754), or stochastically where a desc says so. Subnormals are
+               kept. To nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives
+               65504), and |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept). The sign is
+               kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
+               own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
+               machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
+               and x87 (tests/test_formats.c; compile/inline.c; all floats: exhaustive.c).
+               Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
+               the compiler flags (tests/test_modes.c). There are two exceptions: x87 without SSE2, and the payload of a
+               NaN that an operation makes. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
+               have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
                Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
@@ -80,23 +80,23 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes an amp_array at
-               any address). Functions of class setup allocate, through the context's allocator; amp_param_read and
-               _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run,
-               amp_state_load as much as the file has; verbs in the first autocast scope may enlarge its arena
-               (>>policy); plan files of CUDA take host memory. No other function allocates (tests/test_modes.c counts
-               each). To take memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and
-               for host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
+               Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
+               any address will do). Functions of class setup allocate, through the context's allocator. Four others
+               may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host
+               memory while they run, amp_state_load as much as the file has. Verbs in the first autocast scope may
+               enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else allocates
+               (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for
+               host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
                context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
                compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
-               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
-               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
-               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
-               After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
-               with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
+               no globals and no thread-locals. A logger or an allocator must not call a verb of its context, and must
+               return: after an exception or a longjmp out of a verb you may only call *_destroy, in the same thread.
+               Hooks of a step may throw; the set has not stepped then. Cancel a thread after a verb, not inside one;
+               workers block signals. After fork() a child may use and destroy its copies of CPU contexts that no thread
+               was inside; they have one thread. A child must not touch a CUDA context (CUDA's rule).
 
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
@@ -104,11 +104,11 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
+               On the CPU a verb is done when it returns. Other streams' captures survive all but amp_ctx_destroy.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
-               creation fails (but for UNINIT and VERSION: the desc cannot be trusted). If an argument is refused,
+               creation fails (except UNINIT and VERSION, where the desc cannot be trusted). If an argument is refused,
                outputs are untouched; if creation fails, the created pointer is NULL; if header and implementation are
                of different versions, every *_create returns AMP_ERR_VERSION. Nothing prints, exits, aborts or throws.
 
@@ -232,27 +232,28 @@ AMP_API int amp_version(void);
 /* ==== >>types ==================================================================================================== */
 
 typedef enum amp_dtype {
-    AMP_AUTO = 0, /* "choose for me": what it means is said where it is accepted */
+    AMP_AUTO = 0, /* "choose for me": each place that accepts it says what it means */
     AMP_F32,      /* float */
     AMP_F16,      /* IEEE binary16:  5 exponent bits, 10 mantissa bits, max 65504, smallest 2^-24 */
     AMP_BF16,     /* bfloat16:       8 exponent bits,  7 mantissa bits, the range of float */
     AMP_F8E4M3,   /* OCP FP8 E4M3:   no Inf, one NaN, max 448, smallest 2^-9 */
     AMP_F8E5M2,   /* OCP FP8 E5M2:   Inf and NaN as IEEE, max 57344, smallest 2^-16 */
     AMP_DTYPE_COUNT,
-    AMP_F64 = 64,   /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
-    AMP_MOMENT_8BIT /* for amp_params_desc.moment; no verb takes it as an operand, and its amp_dtype_size is 0 */
+    AMP_F64 = 64, /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
+    AMP_MOMENT_8BIT, /* for amp_params_desc.moment alone; amp_dtype_size is 0, as for the next one */
+    AMP_MASK /* for aux of ReLU: 1 unless y <= 0, in bit c % 8 of byte c / 8 of a row of (columns + 7) / 8 bytes */
 } AMP_INT amp_dtype;
 
-/* Storage types: one-member structs, so that mixing them up does not compile and `+` is refused. Same size and layout
-   as CUDA's __half and __nv_bfloat16: cast pointers at that border, (__half *)p, and nowhere else. */
+/* Storage types: one-member structs, so that mixing them up does not compile, nor does `+`. They have the size and
+   layout of CUDA's __half and __nv_bfloat16: where the two meet, cast the pointer, (__half *)p. */
 typedef struct amp_f16 { uint16_t bits; } amp_f16;
 typedef struct amp_bf16 { uint16_t bits; } amp_bf16;
 typedef struct amp_f8e4m3 { uint8_t bits; } amp_f8e4m3;
 typedef struct amp_f8e5m2 { uint8_t bits; } amp_f8e5m2;
 typedef struct amp_any16 { uint16_t bits; } amp_any16; /* FP16 or BF16, as an amp_dtype beside it says at run time */
 
-/* An operand: where, and in which format. `count` is the number of elements if you know it: 0 means "as many as the
-   verb needs"; a verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
+/* An operand: an address and a format. `count` is the number of elements, if you know it; 0 means "as many as the verb
+   needs". A verb refuses an operand whose count is too small. Write it amp_arr(ptr, AMP_F16). */
 typedef struct amp_array {
     void *data; /* context memory; NULL: no operand */
     amp_dtype dtype;
@@ -260,25 +261,25 @@ typedef struct amp_array {
     size_t count;   /* elements, or 0 */
 } amp_array;
 
-/* They take const pointers, too: a verb writes only to operands that its comment calls outputs. */
+/* Const pointers are accepted: a verb writes only to operands that its comment calls outputs. */
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype);
 AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count);
 
 AMP_INLINE size_t amp_dtype_size(amp_dtype t);   /* bytes per element; 0 for AMP_AUTO and unknown numbers */
 AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
-/* A number that may be left out, for fields where 0 is a valid value: AMP_ZERO is "not given",
-   amp_opt(x) is x, 0 included: .alpha = amp_opt(0.5f). A bare number in its place (.alpha = 0.5f) is refused. */
+/* A number that may be left out, for fields where 0 is a valid value. AMP_ZERO means "not given"; amp_opt(x) gives x,
+   which may be 0: .alpha = amp_opt(0.5f). A bare number (.alpha = 0.5f) does not compile. */
 typedef struct amp_optional {
     float value;
     uint32_t given;
 } amp_optional;
 AMP_INLINE amp_optional amp_opt(float x);
-/* Zero every desc struct first: 0 then means the default that the field's comment gives; where it gives none, an enum's
-   first name, a flag that is off, a number 0, a pointer or an operand that is not there. A verb that cannot work
-   without a field (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member
-   `_begin` and the last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where zero is
-   meaningful but is not the default, AMP_NONE asks for zero, or for what the field's comment says. A getter that asks
-   the device, or can fail, returns a status and fills *out; the others return the value. */
+/* Zero every desc struct first: then each field has its default, which its comment gives. Without one the default is an
+   enum's first name, a flag that is off, the number 0, no pointer, no operand. A verb that cannot work without a field
+   (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member `_begin` and the
+   last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where 0 is a useful value but
+   not the default, AMP_NONE asks for 0, or for what the field's comment says. A getter that asks the device, or can
+   fail, returns a status and fills *out; the others return the value. */
 #define AMP_NONE      (-1)
 #define AMP_BROADCAST ((size_t)-1) /* a batch stride: every batch uses the same matrix */
 
@@ -323,8 +324,8 @@ typedef struct amp_cpu_desc {
 } amp_cpu_desc;
 
 /* amp_status amp_cpu_create(amp_ctx **out, const amp_cpu_desc *desc)
-   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs. 2.2 MB are
-   allocated for each; they become resident when it first works on a product.
+   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs. It allocates
+   2.2 MB for each; the pages become resident when that worker first works on a product.
    Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
@@ -362,9 +363,9 @@ typedef struct amp_ledger_row { /* bytes of context memory */
 AMP_API size_t amp_ledger(const amp_ctx *ctx, amp_ledger_row *out, size_t cap, const char *label);
 
 /* ==== >>formats ==================================================================================================
-   Scalar conversions: inline, pure, integer-only, usable in device code; the reference that every faster path equals.
-   From float or double, rounded once to nearest even. _sat: beyond the range gives the largest finite number instead of
-   Inf / NaN. _sr: stochastic, r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
+   Scalar conversions: inline, pure, integer-only, usable in device code. Every faster path equals them. From float or
+   double, rounded once to nearest even. _sat: what is beyond the range becomes the largest finite number instead of Inf
+   or NaN. _sr: stochastic, with r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
 
 AMP_INLINE amp_f16 amp_f16_from_f32(float x);
 AMP_INLINE amp_bf16 amp_bf16_from_f32(float x);
@@ -382,9 +383,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
-   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
-   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. Any address on the host; on a device
+   one that is aligned to the element. They are for a few elements. For whole rows of 16-bit numbers, amp_cast the row
+   to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
@@ -423,8 +424,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, doubles too. Each needs its count; 0, or {NULL}, is an empty array. AMP_OK
-   whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, doubles included. Give each its count; 0, or {NULL}, is an empty array.
+   Returns AMP_OK whether or not it finds any. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -438,9 +439,9 @@ typedef struct amp_histogram {
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
 /* Adds the counts of `more`, e.g. over many steps; amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
-/* What becomes of nonzero finite numbers when they are scaled and rounded to nearest in a dtype: shares, 0 .. 1. */
+/* What happens to nonzero finite numbers that are scaled and rounded to nearest in a dtype: shares, 0 .. 1. */
 typedef struct amp_fates {
-    double lost, subnormal; /* become 0; become subnormal, so lose bits */
+    double lost, subnormal; /* become 0; become subnormal and so lose bits */
     double overflow;        /* Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
 } amp_fates;
 /* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, except that values of
@@ -450,9 +451,9 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 
 /* ==== >>params ===================================================================================================
-   A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what products read), a
-   gradient, and the optimizer's moments. Arrays are adopted from you or owned, mixed freely. Owned ones lie in one
-   block per kind, in order, each padded with zeros to 256 bytes: one call can all-reduce all gradients. */
+   A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (which products read), a
+   gradient, and the optimizer's moments. Arrays are yours ("adopted") or the set's ("owned"), in any mix. Owned arrays
+   of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients. */
 
 /* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
    F32    FP32 master weights.
@@ -504,8 +505,8 @@ typedef struct amp_param_desc {
    Errors: INVALID_ARG (no elements, name twice, dtype, a weight that FP16 under SPLIT cannot hold: |w| >= 65520, NaN),
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
-/* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+/* Allocates owned arrays, fills masters and model copies (rounded to nearest), and zeroes owned gradients and moments.
+   If it fails, nothing is allocated, and you may try again. INVALID_ARG: adopted arrays overlap. Tied weights are one
    parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
@@ -541,22 +542,21 @@ AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
-   commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's, but the first step of SGD is a parameter's own: again if its momentum is all 0 when it comes into
-   use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
-   the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
+   commit. The others take no part in steps, checks, norms and clipping: their weights and moments stay, without decay.
+   The step count is the set's. Only SGD's first step is a parameter's own, and happens again if its momentum is all 0
+   when it comes back into use. INVALID_ARG if none is used. STAGE between unscale and update and inside an accumulation
+   window (there, set the gradient to 0). A graph captured before must not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
-/* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
-   unless steps is 0. The rest of the record is as after commit. Class: query. */
+/* Sets the number of steps taken, for a run that began elsewhere: Adam's t continues from it, and SGD's buffers count
+   as filled unless steps is 0. The rest of the record is as after commit. Class: query. */
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps);
 
 /* ==== >>scaler ===================================================================================================
    Multiply the loss (in practice: the gradient of the logits) by the scale, so that small FP16 gradients survive;
-   gradients are divided by it before use. A step whose gradients overflowed is skipped and the scale backs off; after
-   growth_interval good steps in a row it grows. The rule is PyTorch's, without its pitfalls: docs/semantics.md lists
-   the differences.
-   NULL is a scaler that is OFF, in every function and every desc, so that one loop serves FP16 and BF16. Two refuse it:
-   amp_scaler_configure, and amp_unscale with a dst, which gets its context from the scaler. */
+   gradients are divided by it before use. If they overflowed, the step is skipped and the scale backs off. After
+   growth_interval good steps in a row it grows. The rule is PyTorch's, without its pitfalls: see docs/semantics.md.
+   NULL means a scaler that is OFF, in every function and every desc, so that one loop serves FP16 and BF16. Two
+   functions refuse it: amp_scaler_configure, and amp_unscale with a dst, which gets its context from the scaler. */
 
 typedef enum amp_scaler_mode {
     AMP_SCALER_DYNAMIC = 0,
@@ -574,7 +574,7 @@ typedef struct amp_scaler_desc {
     int32_t hysteresis;      /* 0 => 1: overflows in a row before the scale backs off (Apex's rule) */
     float min_scale;         /* floor of backing off: 0 => 1, or the initial scale if that is smaller */
     float max_scale;         /* ceiling of growing: 0 => none (a growth to Inf is refused) */
-    uint32_t dead_after;     /* 0 => 10: overflows in a row that could not lower the scale any more => "dead" */
+    uint32_t dead_after;     /* 0 => 10: overflows in a row at the lowest scale => "dead" */
     uint32_t no_check;       /* 1: overflow is not looked for and never skips (static loss scale of Apex) */
     uint32_t flags;          /* 0 */
     uint64_t _end;
@@ -588,10 +588,10 @@ typedef struct amp_scaler_desc {
 AMP_API amp_status amp_scaler_create_checked(
     amp_scaler **out, amp_ctx *ctx, int version, size_t size, const amp_scaler_desc *desc);
 AMP_API void amp_scaler_destroy(amp_scaler *s); /* NULL is fine. Class: setup */
-/* The number to multiply a loss with, and its reciprocal (for amp_gemm_desc.alpha_ptr: a product that leaves unscaled
-   gradients), in context memory: always current, valid until the scaler is destroyed. For a NULL scaler they return
-   NULL, which every field for such a pointer takes as 1; in a kernel of yours: scale = scale_ptr ? *scale_ptr : 1.
-   Class: host. */
+/* The number to multiply a loss by, and its reciprocal (for amp_gemm_desc.alpha_ptr: the product then leaves unscaled
+   gradients). They are in context memory, always current, and valid until the scaler is destroyed. For a NULL scaler
+   both return NULL, and every field for such a pointer reads that as 1. In a kernel of yours: scale = scale_ptr ?
+   *scale_ptr : 1. Class: host. */
 AMP_API const float *amp_scaler_scale_ptr(const amp_scaler *s);
 AMP_API const float *amp_scaler_inverse_ptr(const amp_scaler *s);
 
@@ -603,16 +603,16 @@ typedef struct amp_scaler_info {
     uint64_t good, bad, bad_in_a_row;        /* updates without and with overflow */
     uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling. Not exclusive */
 } amp_scaler_info;
-/* What is known of s; NULL: of a scaler that is off (scale 1). Class: query. */
+/* The state of s; of NULL: that of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
-/* Sets the scale by hand, as PyTorch's update(new_scale): all sets are READY, what was found is forgotten, and the
-   growth tracker stays. Refuses what create refuses; lowers the floor or raises the ceiling if needed. Class: query. */
+/* Sets the scale by hand, as PyTorch's update(new_scale): all sets become READY, what was found is forgotten, and the
+   growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
-/* Sets what amp_scaler_get gives: get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),
-   set it. Otherwise as set_scale; dead 0 forgets the overflows that led to it. Class: query. */
+/* Sets what amp_scaler_get gives. Get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),
+   and set it. Otherwise as set_scale. dead = 0 also forgets the overflows that led to it. Class: query. */
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info);
-/* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. OFF: the scale is 1 until a different
-   mode brings back the one before. Class: query. */
+/* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. OFF: the scale is 1 until another mode
+   restores the previous one. Class: query. */
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc);
 /* The verbs in PyTorch's order. Each parameter set goes through READY -> UNSCALED -> STEPPED on its own;
    amp_scaler_update starts the next iteration for all sets of the scaler. That is host state, checked when the verb is
@@ -623,10 +623,10 @@ AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *de
    Optional: an update does it by itself, without writing. STAGE when the set is already unscaled or stepped. OFF:
    nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p);
-/* The same for n arrays outside a parameter set, for loops with their own optimizer; may be called for several lists.
-   dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. Give FP32 arrays for FP16 gradients:
-   written back as FP16, the small ones that scaling saved would be lost again. Skip your update when the report's
-   nan + inf > 0 (what overflowed in the division counts as inf). Class: enqueue if report is NULL, else query. */
+/* The same for n arrays outside a parameter set, for loops with their own optimizer. It may be called for several
+   lists. dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. For FP16 gradients give FP32
+   arrays: written back as FP16, the small ones that scaling saved would be lost again. Skip your update if the report's
+   nan + inf > 0 (overflow in the division counts as inf). Class: enqueue if report is NULL, else query. */
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n);
 /* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was
@@ -670,8 +670,8 @@ typedef struct amp_step_desc {
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set. If a
-                        gradient is Inf or NaN and the step is taken all the same (no scaler, no_check), by 0 */
+    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
+                        if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
     float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
                             element). Short moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
@@ -683,9 +683,9 @@ typedef struct amp_step_desc {
     const float *lr_ptr;     /* ... to here */
     const amp_group *groups; /* host array, read when the verb is called */
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
-       ranks there (Inf and NaN travel with the sum). reduce_totals_fn is called between the sums and what follows from
+       ranks there (Inf and NaN stay in the sum). reduce_totals_fn is called between the sums and what is computed from
        them: for sharded sets, add up sum, nan, inf and overflow of *totals over the ranks. Both are called while the
-       verb enqueues, on its thread; what they do must be queued on the context's stream; they may call verbs of this
+       verb enqueues, on its thread. They must queue their work on the context's stream. They may call verbs of this
        context, but none that changes the set. If one fails, the verb returns its status; the set has not stepped. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
@@ -693,13 +693,13 @@ typedef struct amp_step_desc {
     uint64_t _end;
 } amp_step_desc;
 
-/* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. Changes
-   nothing but the scaler and the counters when a gradient, or its unscaled product, is not finite. s NULL or OFF: no
-   check, every step is taken. Gradients are only read. With FP32 gradients the same bits as the separate verbs in a
-   row; with 16-bit gradients more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may
-   be UNSCALED before: then gradients are taken as they are. STAGE if it has stepped since the last update, or has no
-   parameters. Gradients of every set of a scaler must be used before its scale moves: with several sets use amp_update
-   on each, then one amp_scaler_update. Class: enqueue. */
+/* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. If a
+   gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
+   every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
+   gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
+   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. The scale
+   must not move before the gradients of every set of the scaler have been used: with several sets call amp_update on
+   each, then amp_scaler_update once. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -717,11 +717,11 @@ AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: hos
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
 
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and rates go to the
-   set's record; then run your update, then amp_scaler_update. Class: enqueue. */
+   set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-/* The other half: u, an update computed elsewhere (FP32, one number per weight of parameter i), is applied as ours are:
-   not if the step is skipped, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1: w = w
-   * (1 - lr*wd) - lr * u, with the rates of the parameter's group. For each parameter after each amp_inspect, and
+/* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
+   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1: w = w
+   * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each amp_inspect, and
    before amp_scaler_update; else STAGE. Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
@@ -751,7 +751,7 @@ typedef struct amp_step_record {
     uint32_t skip;   /* 1: an update must change nothing */
     amp_outcome outcome;
     uint64_t nan, inf, overflow; /* elements */
-    uint64_t first_index;        /* the first bad element, and its parameter (first_param); meaningful when skipped */
+    uint64_t first_index;        /* the first bad element, of parameter first_param; meaningful when skipped */
     uint32_t first_param;
     float scale; /* loss scale of these gradients */
     double norm; /* of the unscaled gradients before clipping; -1 if it was not computed (no scaler and no clip_norm) */
@@ -764,8 +764,8 @@ typedef struct amp_step_record {
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last inspection of the set that has finished; while a GPU is stopped amid writing it, that of the
-   last call. Never waits: after amp_sync it is that of the last step enqueued. Class: host. */
+/* The record of the set's last inspection that has finished; if a GPU is just writing it, what the previous call gave.
+   Never waits: after amp_sync it is the record of the last step enqueued. Class: host. */
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
@@ -779,38 +779,38 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: none */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
-/* rows[0]: all parameters; then each (no values if not in use), arrays[k] as names[k]; cap >= 1 + parameters + n. Reads
-   each gradient and waits for it: for every thousandth step. Class: query. Numerics: exact. */
+/* rows[0]: all parameters; then each (no values if not in use), then arrays[k] as names[k]; cap >= 1 + parameters + n.
+   Reads and waits for each gradient: call it every thousandth step. Class: query. Numerics: exact. */
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n);
-/* n rows as a table with the advice below, as snprintf: returns the length; text NULL: only that. Class: host. */
+/* n rows as a table, advice below it. Like snprintf it returns the length; text NULL: only that. Class: host. */
 AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *rows, size_t n);
 typedef struct amp_watch {   /* yours, zero to begin with */
     uint32_t on, seen;       /* on 0, or w NULL: class host, does nothing; 1: query. seen: arrays looked at */
     const char *where;       /* name of the first bad array, after which nothing is looked at; NULL: none so far */
     amp_finite_report found; /* in it */
 } amp_watch;
-/* Looks for Inf and NaN in a: after each verb of a skipped step repeated with its scale. Class: query, or host. */
+/* Looks for Inf and NaN in a. Call it after each verb of a repeated step: docs/doctor.md. Class: query, or host. */
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a);
 
 /* ==== >>policy ===================================================================================================
    Automatic mixed precision: between amp_autocast_begin and _end verbs choose dtypes by themselves, and the FP32
    program stays as it is. The levels of Apex, PyTorch and MindSpore (O0..O3 ...) and the tables that say which
-   operation gets which precision stand after the API: >>levels, >>operations, docs/policy.md. */
+   operation gets which precision come after the API: >>levels, >>operations, docs/policy.md. */
 
 typedef uint32_t amp_op; /* AMP_OP_LINEAR, AMP_OP_MATMUL, ...: >>operations */
 
 typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) with its lists: >>levels */
 
-/* In a scope amp_gemm and amp_linear_forward cast operands as the policy says, and an output whose dtype is AMP_AUTO
-   gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what
-   amp_policy_output says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit
-   output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
-   of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
-   its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
-   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end, until their set
-   steps or, of arrays that no set owns, until amp_scaler_update, any set's step, or a forward that follows an
-   amp_linear_backward which read them: one iteration. Everything else is cast for the one call. */
+/* In a scope amp_gemm and amp_linear_forward cast operands as the policy says. An output whose dtype is AMP_AUTO gets
+   the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what amp_policy_output
+   says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit output dtype is always
+   obeyed. Outside a scope, and in a disabled region, nothing is cast, and AMP_AUTO is the dtype of the first input. FP8
+   operands are never cast; a bias is read as it is, or from its model copy. Backward does what its layer's record says.
+   If a parameter's model copy has the wanted dtype, it is used without a cast. FP32 parameters, and arrays with
+   AMP_CACHE in flags, are cast once and kept until the outermost end, or until their set steps. The cast of an array
+   that no set owns is kept for one iteration: until amp_scaler_update, a step of any set, or a forward after an
+   amp_linear_backward that read it. Everything else is cast for one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
@@ -830,11 +830,11 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     uint64_t _end;
 } amp_autocast_desc;
 
-/* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if what is
-   there is too small; it stays for the next scope. In the first scope a verb that runs out of room allocates a larger
-   one, and the next outermost begin makes one of the size that was needed; in a capture the verb returns NO_MEMORY, and
-   the sentence says how much is needed. amp_autocast_get tells the need (.peak). STAGE beyond AMP_AUTOCAST_DEPTH,
-   CAPTURE if it would have to allocate in a capture. Class: setup the first two times, then host. */
+/* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if the
+   present one is too small, and keeps it for the next scope. In the first scope a verb that runs out of room allocates
+   a larger one, and the next outermost begin makes one of the size that was needed. In a capture the verb returns
+   NO_MEMORY, and the sentence says how much is needed; so does amp_autocast_get (.peak). STAGE beyond
+   AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup the first two times, then host. */
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
 /* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
    cache. STAGE if none is open. Class: host. */
@@ -843,18 +843,17 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
    launched any more. Class: setup. */
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 /* For operations of your own: out[i] = in[i] as operation op wants its n inputs (n <= 8; give counts; one without data
-   is skipped): itself, its model copy, or a cast, to read until the end of the region (a cached one: of the outermost).
-   NO_MEMORY when a fixed arena is full, UNSUPPORTED for a banned operation and for FP16 beside BF16 where the widest is
-   wanted. Class: enqueue. Numerics: to nearest even. */
+   is skipped). It is in[i] itself, its model copy, or a cast. Read it until the end of the region (a cached one: of the
+   outermost region). NO_MEMORY when a fixed arena is full. UNSUPPORTED for a banned operation, and for FP16 beside BF16
+   where the widest is wanted. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
-/* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
+/* The dtype that op's result gets here if it is AMP_AUTO; in: the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs of amp do it for what they write,
-   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
-   Class: host. */
+/* You changed this array (data NULL: any): its casts are made again. Verbs of amp do it for what they write, the end
+   of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
-/* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
-   backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
+/* What a layer's forward did. You keep it beside the layer, and amp_linear_desc.record points to it. Forward writes it,
+   backward reads it. The next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
 typedef struct amp_precision {
     uint32_t made;  /* 1: forward has run */
     amp_dtype x;    /* dtype of x in memory */
@@ -865,11 +864,11 @@ typedef struct amp_precision {
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
-   act', the value before an act other than ReLU (GELU: on some GPUs), an FP8 product before its bias (on some GPUs),
-   and the value to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
-   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   of d. On CUDA without AMP_GEMM_ORDERED read 2^-23 for 2^-24, and add 2^-11 * |alpha| * sum |a||b| for FP8: Tensor
+   Cores truncate. There, if d has 16 bits, these are rounded to d's dtype first: a bias of a different dtype; the value
+   that backward multiplies by act'; the value before an act other than ReLU (GELU: on some GPUs); the sum to which a
+   bias (on some GPUs) or a bias_per_row is added. With sum_batches k is that of all batches. Any thread count gives the
+   same bits. Other SIMD paths and devices agree within the bound, and to the bit with AMP_GEMM_ORDERED. Inf and NaN
    propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
@@ -887,14 +886,14 @@ typedef enum amp_act {
 } AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
-   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
-   Tensor Cores on CUDA. On the CPU most products take as long with it as without; those of at most 4 rows take up to 5
-   times as long, those of F32 on AMP_SIMD_SCALAR and _SSE2, without fused multiply-add, 11 times (make bench-gemm). */
+   are permissions: ignored where there is no faster way, and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED uses no Tensor
+   Cores on CUDA. On the CPU most products take as long with it as without. Those of at most 4 rows take up to 5 times
+   as long; those of F32 on AMP_SIMD_SCALAR and _SSE2, which lack fused multiply-add, 11 times (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf in F16 from 65520 up */
 #define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 up; faster on GeForce, hardly elsewhere */
-#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits: for forward products */
-#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
+#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be summed with fewer bits: for forward products */
+#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run in a plain, slow kernel */
 #define AMP_GEMM_ORDERED  32u /* sums in the order that >>numerics gives: the same bits on every device and path */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
@@ -912,7 +911,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: or AMP_MASK, both ways */
     /* output, as many as bias, any dtype, or data NULL: sums of d's columns (bias_per_row: rows). A bias gradient if d
        is a dy; if d is a dw: amp_column_sums. Needs one d (batch 1 or sum_batches), packed */
     amp_array dbias;
@@ -932,15 +931,15 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     uint64_t _end;
 } amp_gemm_desc;
 
-/* d may be c, with the same leading dimension and stride; no other overlap with an input. An FP8 d saturates. FP8 on
-   CUDA without AMP_GEMM_EMULATE: sm_89+ and what cuBLASLt says it has; as far as known: x w^T only (trans_a 0,
-   trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for an FP8 d;
-   else UNSUPPORTED says why. Class: enqueue. */
+/* d may be c, with the same leading dimension and stride; otherwise d overlaps no input. An FP8 d saturates. FP8 on
+   CUDA without AMP_GEMM_EMULATE needs sm_89+ and an algorithm of cuBLASLt. As far as is known it has: x w^T only
+   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for
+   an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
-/* CUDA: times cuBLASLt's candidates for this product, in a cold L2 (twice its size is taken meanwhile, if it is there),
-   and keeps the fastest for its shape; outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
+/* CUDA: times cuBLASLt's candidates for this product with a cold L2 (for which it takes memory of twice that size), and
+   keeps the fastest for its shape. Outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
@@ -952,7 +951,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
     amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
-                             reads; else data NULL is fine */
+                             reads, or FP8, saturated; ReLU: AMP_MASK, read instead of y; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -975,16 +974,16 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint64_t _end;
 } amp_linear_desc;
 
-/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
-   given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
-   Class: enqueue. Numerics: products' bound. */
+/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias
+   always have a dtype. All matrices are packed row-major. A layer's y is the next layer's x, and the next layer's dx is
+   this layer's dy. Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y; the
+   others read aux. Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
-/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
-   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst
-   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>sums),
-   bit contract. */
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes.
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst becomes
+   0, or stays with accumulate 1. dst and src do not overlap. Class: enqueue. Numerics: the rule of sums (>>sums), bit
+   contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
@@ -998,7 +997,7 @@ AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc);
 AMP_API void amp_fp8_destroy(amp_fp8 *f); /* NULL is fine. Class: setup */
 /* dst[rows, cols] and dst_t[cols, rows], FP8 (the data of one may be NULL): src[rows, cols], F32 or 16 bits, times the
-   scale of tensor i, saturated. keep 1: the scale of its last cast, and nothing is remembered. Class: enqueue. Bit
+   scale of tensor i, saturated. keep 1: uses the scale of its last cast and records nothing. Class: enqueue. Bit
    contract. */
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep);
@@ -1017,8 +1016,8 @@ typedef struct amp_activation_desc { /* y[i] = act(x[i]); or, with dx, dx[i] = d
     uint64_t _end;
 } amp_activation_desc;
 
-/* An activation apart from a product, forward or backward; any dtypes, each result rounded once, to nearest. Arrays are
-   the same one, with one element size, or apart. Class: enqueue. Numerics: bit contract; errors at amp_act. */
+/* An activation without a product, forward or backward; any dtypes, each result rounded once, to nearest. Two arrays
+   are the same (with one element size) or do not overlap. Class: enqueue. Numerics: bit contract; errors: amp_act. */
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc);
 
 typedef struct amp_xent_desc {
@@ -1027,8 +1026,8 @@ typedef struct amp_xent_desc {
     size_t rows, classes;
     size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
     amp_array logits; /* [rows, classes] */
-    /* The answers: give one of four. Labels: context memory, [rows], 0 .. classes-1; a negative one leaves its row out,
-       gradient 0. Or targets, [rows, classes], any dtype: a row should sum up to 1 */
+    /* The right answers, in one of four fields. Labels: context memory, [rows], 0 .. classes-1; a negative label leaves
+       its row out (gradient 0). Or targets, [rows, classes], any dtype: each row should sum to 1 */
     const int32_t *labels;
     const int64_t *labels64;
     const uint8_t *labels8;
@@ -1047,14 +1046,14 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>sums). A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
-   a row is multiplied by w[c]; the mean divides the sum by that of w[label] over the rows that count (by 1 if that is
-   0); with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
+/* Softmax cross-entropy and its gradient, computed in FP32, sums by the rule of sums (>>sums). A label >= classes makes
+   the loss and the gradient of its row NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of a row
+   is multiplied by w[c]. The mean divides the sum by the sum of w[label] over the rows that count (by 1 if that is 0);
+   with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
    Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
-/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+/* The last layer and its loss, `chunk` rows at a time: the logits are never in memory as a whole. */
 typedef struct amp_linear_xent_desc {
     uint32_t _begin, _pad;
     amp_linear_desc linear; /* as for amp_linear_forward and _backward. y: its dtype alone; aux, dy: leave zero; no act,
@@ -1067,11 +1066,11 @@ typedef struct amp_linear_xent_desc {
     uint64_t _end;
 } amp_linear_xent_desc;
 
-/* Loss, row losses, dx, dw, dbias as from forward, cross-entropy and backward in a row; the mean is over all rows. With
-   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
-   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
-   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
-   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+/* Loss, row losses, dx, dw and dbias as from forward, cross-entropy and backward in a row; the mean is over all rows.
+   With several pieces dw and dbias are summed in FP32 and rounded once. FP8 quantises w once, and x and the gradient of
+   the logits piece by piece, each with the scale of its piece (delayed: a history gets a number per piece). Outputs do
+   not overlap inputs. Class: enqueue. Numerics: products' bound. With AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw
+   and a chunk that is a multiple of 256, loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
 AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
 /* *bytes: the scratch that it needs; desc without scratch. Class: host. */
 AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
@@ -1087,18 +1086,18 @@ typedef struct amp_dropout_desc {
     uint64_t _end;
 } amp_dropout_desc;
 
-/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng. Move
-   rng.offset on by count for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped
+/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng. Add
+   count to rng.offset for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped
    NaN becomes 0. */
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 
 /* ==== >>state ====================================================================================================
    Everything a run needs to continue, in one file: little-endian tagged sections, and an XXH64 checksum of all of them.
-   Parameters are matched by name, count and dtype. A file written on one context can be read on any other.
-   Save writes a file of its own beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it: `path` is
-   always one whole file, old or new, also after a crash and with several savers. It keeps the old file's mode. A
-   symbolic link is followed; a directory, device or fifo is refused. A lock marks temporary files in use: a later save
-   removes those of dead writers. Where there are no locks (Windows, some network file systems) they stay. */
+   Parameters are matched by name, count and dtype. A file written on one context can be read on any other. Save writes
+   a separate file beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it. So `path` is always one
+   whole file, old or new, even after a crash and with several savers. It keeps the old file's mode. A symbolic link is
+   followed; a directory, device or fifo is refused. Temporary files in use are locked: a later save removes those of
+   writers that died. Where there are no locks (Windows, some network file systems) they stay. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -1113,12 +1112,12 @@ typedef struct amp_state_desc {
     uint64_t _end;
 } amp_state_desc;
 
-/* Masters (or the only copies), moments, step counts, scalers, FP8 scales and histories; not gradients, nor model
-   copies that masters give. STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation
-   window. IO, with the system's reason; FORMAT with a sentence that says what differs; unknown sections are refused.
-   Load reads the file into host memory (as many bytes as the file has), verifies it there and then copies it in: after
-   a failed load nothing has changed. Only if the device fails during those copies the sentence says "state undefined".
-   Class: query. */
+/* Saved: masters (or the only copies), moments, step counts, scalers, FP8 scales and histories. Not saved: gradients,
+   and model copies that follow from masters. STAGE between unscale and update (as PyTorch refuses to pickle), and
+   inside an accumulation window. IO, with the system's reason. FORMAT, with a sentence that says what differs; unknown
+   sections are refused. Load reads the whole file into host memory, verifies it there and then copies it in: after a
+   failed load nothing has changed. Only if the device fails during those copies does the sentence say "state
+   undefined". Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 
@@ -1344,6 +1343,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
     case AMP_F32:
     case AMP_F64:
     case AMP_MOMENT_8BIT:
+    case AMP_MASK:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -1357,10 +1357,20 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
     case AMP_F32:
     case AMP_F64:
     case AMP_MOMENT_8BIT:
+    case AMP_MASK:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
 }
+
+/* A mask: bit c % 8 of byte c / 8 of a row; a row begins with a byte, bits behind its end are 0. ReLU's are 1 unless
+   y <= 0, y as it is stored; no y of ReLU is negative, so where it is not 0. */
+AMP_INLINE size_t ampi_mask_pitch(size_t cols) { return cols / 8u + (cols % 8u != 0); }
+AMP_INLINE uint8_t *ampi_mask_at(void *mask, size_t row, size_t cols, size_t col) { /* col: a multiple of 8 */
+    return (uint8_t *)mask + row * ampi_mask_pitch(cols) + col / 8u;
+}
+/* What stands in y's place: 1 or 0. */
+AMP_INLINE float ampi_mask_y(const uint8_t *bits, size_t i) { return bits[i / 8u] >> i % 8u & 1u ? 1.0f : 0.0f; }
 
 /* ---- the same for one number at a time on the host ----
    The definitions above hold for every number. Nearly all are normal or zero, and take a shorter way here. F16 has
@@ -2261,14 +2271,19 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 /* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
    AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
-   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1. data NULL: c is not
-   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1; aux AMP_MASK with AMP_RELU only, its rows packed,
+   whatever ldd is. data NULL: c is not read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are
+   done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
 AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
 AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
+AMP_INLINE int amp_gemm_masked(const amp_gemm_job *j) { return j->aux.data && j->aux.dtype == AMP_MASK; }
+AMP_INLINE size_t amp_gemm_mask_bytes(const amp_gemm_job *j) {
+    return amp_gemm_outputs(j) * j->m * ampi_mask_pitch(j->n);
+}
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
-    amp_array dy, saved;           /* [rows, cols] */
+    amp_array dy, saved;           /* [rows, cols]; saved: ReLU's may be AMP_MASK */
     amp_array dbias;               /* [cols], or data NULL */
     size_t rows, cols, ld, step;   /* elements between rows, and columns; with an act ld is cols, and step is 1 */
     amp_act act;
@@ -2293,13 +2308,15 @@ typedef struct amp_xent_job { /* rows > 0 */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
-typedef struct amp_fp8_state {
-    float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
-    float amax;           /* of the last cast */
-    float window;         /* delayed scaling: the largest of the history */
-    uint32_t at;          /* where in the history the next amax goes */
-    uint32_t found;       /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
-    uint32_t ticket, _pad;
+typedef struct amp_fp8_state { /* 32 bytes: cuBLASLt wants what it reads, inverse and scale, at multiples of 16 */
+    float inverse;             /* 1 / scale */
+    float amax;                /* of the last cast */
+    float window;              /* delayed scaling: the largest of the history */
+    uint32_t at;               /* where in the history the next amax goes */
+    float scale;               /* of the last cast: q = x * scale */
+    uint32_t found;            /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
+    uint32_t ticket;           /* see found */
+    uint32_t _pad;
 } amp_fp8_state;
 
 typedef struct amp_quantize_job { /* rows, cols > 0 */
@@ -2342,6 +2359,11 @@ AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint3
     size = ampi_bits(v) & 0x7fffffffu;
     return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
 }
+/* The value before act as aux gets it: FP8 saturates, for derivatives are constant out there. */
+AMP_INLINE float amp_epilogue_aux(const amp_gemm_job *j, float v) {
+    uint32_t unused = 0;
+    return amp_dtype_size(j->aux.dtype) == 1u ? amp_epilogue_f8(v, j->aux.dtype, NULL, &unused) : v;
+}
 /* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads
    there. */
 AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
@@ -2355,7 +2377,7 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     float v = amp_mul(alpha, sum);
     if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
-    *before = v;
+    *before = amp_epilogue_aux(j, v);
     return amp_epilogue_act(j, v, saved, amax);
 }
 
@@ -3202,6 +3224,7 @@ typedef struct amp_plan_layer {
     uint64_t weight, bias; /* elements; each that is not 0 is one parameter */
     uint64_t saved;        /* elements that backward needs, in the dtype of op's result: y, aux, ... */
     uint64_t saved_f32;    /* elements of 4 bytes under any policy: statistics, labels */
+    uint64_t saved_bits;   /* AMP_MASK: rows * 8 * ((columns + 7) / 8); 8 for each element that is kept in FP8 */
 } amp_plan_layer;
 
 typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */
@@ -3626,6 +3649,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
     case AMP_F32: return "f32";
     case AMP_F64: return "f64";
     case AMP_MOMENT_8BIT: return "8bit";
+    case AMP_MASK: return "mask";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";
@@ -4235,6 +4259,29 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     return ampi_check_storage(ctx, name, a, need, required);
 }
 
+/* A mask as the bytes that it is, to be checked and marked; other arrays as they are. Then of how many elements. */
+static amp_array ampi_unmasked(amp_array a) {
+    if (a.dtype != AMP_MASK) return a;
+    a.dtype = AMP_F8E4M3;
+    a.count = 0;
+    return a;
+}
+static size_t ampi_unmasked_count(amp_array a, size_t elements, size_t rows, size_t cols) {
+    return a.dtype == AMP_MASK ? rows * ampi_mask_pitch(cols) : elements;
+}
+/* What an act keeps for its backward: `elements`, or a mask of rows x cols. */
+static amp_status ampi_check_saved(
+    amp_ctx *ctx, const char *name, amp_array a, amp_act act, size_t elements, size_t rows, size_t cols, int required) {
+    const size_t need = ampi_unmasked_count(a, elements, rows, cols);
+    if (a.data && a.dtype == AMP_MASK) {
+        AMPI_CHECK(act == AMP_RELU, "%s.dtype is mask, which AMP_RELU alone has, but act is %d", name, (int)act);
+        AMPI_CHECK(!a.count || a.count / 8u >= need,
+            "%s.count is %llu, but %llu bits are needed: rows begin with a byte", name, AMPI_ULL(a.count),
+            AMPI_ULL(8u * need));
+    }
+    return ampi_check_array(ctx, name, ampi_unmasked(a), need, required);
+}
+
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return na && nb && x < y + nb && y < x + na;
@@ -4251,6 +4298,10 @@ typedef struct ampi_extent {
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
     ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
+}
+static ampi_extent ampi_saved_extent(
+    const char *name, amp_array a, size_t elements, size_t rows, size_t cols, int read, int write) {
+    return ampi_extent_of(name, ampi_unmasked(a), ampi_unmasked_count(a, elements, rows, cols), read, write);
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
     const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;
@@ -4477,12 +4528,14 @@ static float ampi_inverse(float scale) { /* volatile: computed inside the verb, 
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;           /* our copy; d.name is not used after amp_params_add */
-    float *init;          /* our copy of d.init, until commit */
-    int unused;           /* 1: amp_params_use has left it out */
-    uint32_t hash;        /* of the name */
-    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
+    char *name;  /* our copy; d.name is not used after amp_params_add */
+    float *init; /* our copy of d.init, until commit */
+    int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
+
+typedef struct ampi_name_slot { /* of the table of names */
+    uint32_t hash, place;       /* place: index of the parameter + 1; 0: the slot is free */
+} ampi_name_slot;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
 typedef enum ampi_phase {
@@ -4515,6 +4568,8 @@ struct amp_params {
     ampi_param *params;
     amp_param_entry *entries; /* host copy of the table */
     size_t n, cap;
+    ampi_name_slot *names;
+    size_t n_names; /* slots: a power of two, at least twice as many as parameters; 0: no table yet */
     int committed;
     int stochastic; /* a model copy may differ from the rounded master */
     uint32_t count; /* of the last inspection's desc: count_lost */
@@ -4619,29 +4674,40 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+/* ---- parameters by name: a table of slots; a name is in the first free one from where its hash points ---- */
 static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
     uint32_t h = 2166136261u;
     for (; *name; name++)
         h = (h ^ (uint8_t)*name) * 16777619u;
     return h;
 }
-static void ampi_param_link(amp_params *p, size_t i) {
-    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
-    p->params[i].next = *first;
-    *first = (uint32_t)i + 1;
+static void ampi_name_link(amp_params *p, ampi_name_slot name) {
+    size_t i = name.hash & (p->n_names - 1);
+    while (p->names[i].place)
+        i = (i + 1) & (p->n_names - 1);
+    p->names[i] = name;
 }
-static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
+static amp_status ampi_names_grow(amp_params *p) { /* twice the slots */
+    ampi_name_slot *old = p->names;
+    const size_t n_old = p->n_names, n_new = n_old ? 2 * n_old : 16;
+    ampi_name_slot *names = (ampi_name_slot *)ampi_host_new(p->ctx, n_new * sizeof *names);
     size_t i;
-    for (i = 0; i < p->n; i++)
-        p->params[i].first = 0;
-    for (i = 0; i < p->n; i++)
-        ampi_param_link(p, i);
+    if (!names) return AMP_ERR_NO_MEMORY;
+    p->names = names;
+    p->n_names = n_new;
+    for (i = 0; i < n_old; i++)
+        if (old[i].place) ampi_name_link(p, old[i]);
+    ampi_host_drop(p->ctx, old, n_old * sizeof *old);
+    return AMP_OK;
 }
 static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
-    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
-    for (; i; i = p->params[i - 1].next)
-        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
+    const size_t mask = p->n_names - 1;
+    size_t i;
+    if (!p->n) return 0;
+    for (i = hash & mask; p->names[i].place; i = (i + 1) & mask) {
+        const size_t at = p->names[i].place - 1;
+        if (p->names[i].hash == hash && strcmp(p->params[at].name, name) == 0) return at;
+    }
     return p->n;
 }
 AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
@@ -4712,20 +4778,21 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* a place in the list */
-static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
-    size_t cap = p->cap;
+/* a place in the list, and in the table of names */
+static amp_status ampi_param_append(amp_params *p, const ampi_param *q, uint32_t hash) {
+    ampi_name_slot name;
     ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
     if (!list) return AMP_ERR_NO_MEMORY;
     p->params = list;
-    if (p->cap != cap) ampi_params_link(p);
-    q->first = list[p->n].first;
-    list[p->n] = *q;
-    ampi_param_link(p, p->n++);
+    if (2 * (p->n + 1) > p->n_names) AMPI_TRY(ampi_names_grow(p));
+    list[p->n++] = *q;
+    name.hash = hash;
+    name.place = (uint32_t)p->n;
+    ampi_name_link(p, name);
     return AMP_OK;
 }
 /* copies of what the caller may change from now on */
-static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
+static amp_status ampi_param_keep(amp_params *p, const char *name, uint32_t hash, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
     q->name = (char *)ampi_host_alloc(host, len);
@@ -4736,7 +4803,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    return ampi_param_append(p, q);
+    return ampi_param_append(p, q, hash);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -4744,21 +4811,22 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     ampi_param q = AMP_ZERO;
     char number[24];
     const char *name;
+    uint32_t hash;
     AMPI_CHECK_DESC(desc);
     AMPI_STAGE(!p->committed, "the set is committed");
     AMPI_CHECK(p->n < AMPI_MAX_PARAMS, "the set has %d parameters, and more are not possible", AMPI_MAX_PARAMS);
     q.d = *desc;
-    snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
+    if (!desc->name) snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    q.hash = ampi_name_hash(name);
-    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
+    hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
     AMPI_TRY(ampi_param_arrays(p, name, &q.d));
     if (q.d.init) AMPI_TRY(ampi_check_weights(p, &q.d, name, q.d.init));
-    if (ampi_param_keep(p, name, &q) != AMP_OK) {
+    if (ampi_param_keep(p, name, hash, &q) != AMP_OK) {
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
@@ -4793,6 +4861,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, &p->params[i]);
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
+    ampi_host_drop(ctx, p->names, p->n_names * sizeof *p->names);
     ampi_host_drop(ctx, p, sizeof *p);
 }
 AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }
@@ -7811,7 +7880,8 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
     for (i = 0; i < 4; i++)
         AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
     AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
-    AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    AMPI_TRY(ampi_check_saved(
+        ctx, "desc.aux", j->aux, j->act, span->d, outputs * j->m, j->n, j->backward && j->act != AMP_ACT_NONE));
     return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
@@ -7843,7 +7913,8 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
         ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
-        ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
+        ampi_saved_extent(
+            "desc.aux", j->aux, span->d, amp_gemm_outputs(j) * j->m, j->n, j->backward ? 1 : 0, !j->backward),
         ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
@@ -7866,7 +7937,9 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
 static void ampi_gemm_wrote(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_wrote_array(ctx, j->d, span->d);
     ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
-    if (!j->backward) ampi_wrote_array(ctx, j->aux, span->d);
+    if (j->backward) return;
+    ampi_wrote_array(
+        ctx, ampi_unmasked(j->aux), ampi_unmasked_count(j->aux, span->d, amp_gemm_outputs(j) * j->m, j->n));
 }
 /* A resolved product, whose operands are in the dtype in which they are read. */
 static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {
@@ -8140,7 +8213,7 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const ampi_layer *layer, int ba
     r[1] = ampi_extent_of("x", l->x, layer->nx, 1, 0);
     r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
     r[3] = ampi_extent_of("y", l->y, layer->ny, 1, 0);
-    r[4] = ampi_extent_of("aux", l->aux, layer->ny, 1, 0);
+    r[4] = ampi_saved_extent("aux", l->aux, layer->ny, l->rows, l->out, 1, 0);
     if (backward) {
         r[n++] = ampi_extent_of("dbias", l->dbias, l->out, 1, 0);
         r[n++] = ampi_extent_of("dy", l->dy, layer->ny, 1, 0);
@@ -8289,9 +8362,12 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
         ampi_extent_of("x", l->x, layer->nx, 1, 0),
         ampi_extent_of("w", l->w, layer->nw, 1, 0),
         ampi_extent_of("bias", l->bias, l->out, 1, 0),
-        ampi_extent_of("aux", l->aux, layer->ny, 0, 1),
+        ampi_saved_extent("aux", l->aux, layer->ny, l->rows, l->out, 0, 1),
     };
     return ampi_check_extents(ctx, r, 5);
+}
+static int ampi_aux_fits(const amp_linear_desc *l) {
+    return l->aux.dtype == l->y.dtype || l->aux.dtype == AMP_MASK || ampi_is_f8(l->aux.dtype);
 }
 static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
@@ -8304,8 +8380,8 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
     AMPI_TRY(ampi_check_array(ctx, "w", layer.l.w, layer.nw, 1));
     AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
     AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, "aux", layer.l.aux, layer.ny, 0));
-    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, "aux is %s, but y is %s",
+    AMPI_TRY(ampi_check_saved(ctx, "aux", layer.l.aux, layer.l.act, layer.ny, layer.l.rows, layer.l.out, 0));
+    AMPI_CHECK(!layer.l.aux.data || ampi_aux_fits(&layer.l), "aux is %s, but y is %s",
         amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
     if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
@@ -8316,7 +8392,10 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
+static int ampi_saves_aux(const amp_linear_desc *l) {
+    return ampi_act_reads_aux(l->act) || (l->act == AMP_RELU && l->aux.data && l->aux.dtype == AMP_MASK);
+}
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_saves_aux(l) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
 static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
@@ -8354,8 +8433,8 @@ static amp_status ampi_check_backward_chain(amp_ctx *ctx, const ampi_layer *laye
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y", ampi_saved_before(l),
-            layer->nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_saved(ctx, ampi_saves_aux(b) ? "before->aux" : "before->y", ampi_saved_before(l), b->act,
+            layer->nx, l->rows, l->in, l->dx.data != NULL));
     AMPI_TRY(ampi_check_array(ctx, "before->dbias", b->dbias, l->in, 0));
     AMPI_CHECK(l->dx.data, "dx is NULL, but before waits for it");
     return AMP_OK;
@@ -8368,7 +8447,8 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
     AMPI_TRY(ampi_check_array(ctx, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+        AMPI_TRY(ampi_check_saved(
+            ctx, ampi_saves_aux(l) ? "aux" : "y", ampi_saved(l), l->act, layer->ny, l->rows, l->out, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, "w", l->w, layer->nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, "x", l->x, layer->nx, 1));
     return AMP_OK;
@@ -8492,17 +8572,17 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_array x = layer->fp8 ? l->x : layer->x.array;
     const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
-    const char *saved = ampi_act_reads_aux(l->act) ? "aux" : "y";
+    const char *saved = ampi_saves_aux(l) ? "aux" : "y";
     const ampi_extent r[9] = {
         ampi_extent_of("dy", l->dy, layer->ny, last, act),
-        ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0),
+        ampi_saved_extent(saved, act ? ampi_saved(l) : none, layer->ny, l->rows, l->out, 1, 0),
         ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1),
         ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0),
         ampi_extent_of("dw", l->dw, layer->nw, 0, 2),
         ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0),
         ampi_extent_of("dx", l->dx, layer->nx, 0, 3),
         ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3),
-        ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0),
+        ampi_saved_extent("before->aux or y", ampi_saved_before(l), layer->nx, l->rows, l->in, 3, 0),
     };
     return ampi_check_extents(ctx, r, 9);
 }
@@ -9052,7 +9132,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
         const amp_plan_layer *l = &layers[i];
         uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == AMPI_ALL_LOWER;
         amp_dtype y = amp_policy_output(policy, l->op, in);
-        if ((l->weight | l->bias | l->saved | l->saved_f32) >> 56) return AMP_ERR_INVALID_ARG;
+        if ((l->weight | l->bias | l->saved | l->saved_f32 | l->saved_bits) >> 56) return AMP_ERR_INVALID_ARG;
         for (k = 0; k < 2; k++) {
             uint64_t count = k ? l->bias : l->weight;
             uint32_t f32 = keep || (k && l->keep_bias);
@@ -9060,7 +9140,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
             if (ampi_policy_mode(policy) != AMPI_AS_IS && (f32 || d.model == AMP_F32))
                 p.casts += ampi_round256(count * 2u);
         }
-        p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
+        p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u + (l->saved_bits + 7u) / 8u;
     }
     (void)ampi_place_tables(&set);
     p.master = set.bytes[AMPI_MASTERS];
@@ -10348,6 +10428,8 @@ typedef struct ampi_direct {
     size_t rows, cols, depth;
     size_t a_row, a_k, b_k, b_strip, c_row; /* from one row, k or strip to the next */
 } ampi_direct;
+static const uint32_t ampi_places[AMPI_WIDEST] = {/* bits of a mask, lane by lane */
+    1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -10386,6 +10468,8 @@ typedef struct ampi_kernels {
     void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
+    void (*mask_of)(uint8_t *bits, const float *y, size_t n);    /* of ReLU's y */
+    void (*mask_grad)(float *dy, const uint8_t *bits, size_t n); /* dy = 0 where the bit is 0 */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     /* 8-bit moments in blocks, which: 0 or 1; r: a random word per element. Floats and codes up to the next multiple of
        64 may be written */
@@ -12285,19 +12369,35 @@ static void ampi_epilogue_bias(
     const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
 }
+static void ampi_epilogue_keep(
+    const ampi_kernels *kn, const amp_gemm_job *d, const float *acc, size_t at, size_t n, float *other) {
+    size_t i;
+    if (!ampi_is_f8(d->aux.dtype)) {
+        kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        other[i] = amp_epilogue_aux(d, acc[i]);
+    kn->narrow[d->aux.dtype](ampi_at(d->aux, at), other, n);
+}
 static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    if (d->backward) {
+    uint8_t *mask = NULL;
+    if (amp_gemm_masked(d)) mask = ampi_mask_at(d->aux.data, batch * d->m + row, d->n, col);
+    if (d->backward && mask) {
+        (kn->mask_grad)(acc, mask, n);
+    } else if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
-        if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        if (d->aux.data && !mask) ampi_epilogue_keep(kn, d, acc, at, n, other);
         if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
             acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+    if (mask && !d->backward) (kn->mask_of)(mask, ampi_floats(kn, d->d, at, n, other), n); /* of y as it is stored */
 }
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
@@ -12386,7 +12486,8 @@ static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t 
     size_t rows, uint32_t *amax) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    const int whole = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const int packed = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const int whole = packed && !amp_gemm_masked(d); /* whose rows begin with a byte */
     const size_t cols = b->rows, each = whole ? AMPI_BLOCK / cols * cols : cols;
     size_t i, k, n;
     for (i = 0; i < rows * cols; i += n) {
@@ -12597,7 +12698,7 @@ static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
 }
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
-    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
+    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches || amp_gemm_masked(d)) return 0;
     return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
@@ -12674,6 +12775,38 @@ static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d)
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
 }
 
+/* ReLU's gradient by its mask, in pieces of so many columns: rows, or parts of all of them where they have no bits
+   between them. */
+typedef struct ampi_mask_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+    size_t cols, pieces, count; /* of a piece; pieces; all elements */
+} ampi_mask_work;
+static void ampi_mask_piece(const ampi_mask_work *j, size_t piece) {
+    const amp_bias_grad_job *d = j->job;
+    float x[AMPI_BLOCK];
+    size_t first = piece * j->cols, end = ampi_least(j->count - first, j->cols), c, n;
+    for (c = 0; c < end; c += n) {
+        n = ampi_least(AMPI_BLOCK, end - c);
+        j->k->widen[d->dy.dtype](x, ampi_at(d->dy, first + c), n);
+        (j->k->mask_grad)(x, ampi_mask_at(d->saved.data, piece, j->cols, c), n);
+        j->k->narrow[d->dy.dtype](ampi_at(d->dy, first + c), x, n);
+    }
+}
+static size_t ampi_mask_each(const ampi_mask_work *j) { return AMP_CHUNK / j->cols + 1; } /* of a task */
+static void ampi_mask_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_mask_work *j = (const ampi_mask_work *)arg;
+    size_t each = ampi_mask_each(j), piece = task * each, end = ampi_least(j->pieces, piece + each);
+    (void)w;
+    for (; piece < end; piece++)
+        ampi_mask_piece(j, piece);
+}
+static amp_status ampi_cpu_mask_grad(ampi_cpu *c, const amp_bias_grad_job *d) {
+    ampi_mask_work j = {c->k, d, d->cols % 8u ? d->cols : AMP_CHUNK, 0, d->rows * d->cols};
+    j.pieces = (j.count - 1) / j.cols + 1;
+    return ampi_run(c, (j.pieces - 1) / ampi_mask_each(&j) + 1, (double)j.count, ampi_mask_task, &j);
+}
+
 typedef struct ampi_col_work {
     const ampi_kernels *k;
     const amp_bias_grad_job *job;
@@ -12724,7 +12857,10 @@ static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job)
     act.count = n;
     act.saved = job->saved;
     act.in = act.out = job->dy;
-    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
+    if (job->act != AMP_ACT_NONE && job->saved.dtype == AMP_MASK)
+        AMPI_TRY(ampi_cpu_mask_grad(c, job));
+    else if (job->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }
@@ -13954,6 +14090,40 @@ AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_ac
         memcpy(dy + n - left, some, left * sizeof *dy);
     }
 }
+/* A mask of ReLU's y: a bit for each that is not 0, NaN too. And dy where the bit is 1, else 0. */
+AMPI_OUTER void AMPI_F(mask_of)(uint8_t *bits, const float *y, size_t n) {
+    size_t i, k;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        const AMPI_WORDS size = AMPI_AND(AMPI_BITS(AMPI_LOAD(y + i)), AMPI_WORD(0x7fffffffu));
+        const AMPI_MASK open = AMPI_GREATER(size, AMPI_WORD(0));
+        uint32_t each[AMPI_WIDTH], all = 0;
+        AMPI_STORE_WORDS(each, AMPI_SELECT(open, AMPI_LOAD_WORDS(ampi_places), AMPI_WORD(0)));
+        for (k = 0; k < AMPI_WIDTH; k++)
+            all |= each[k];
+        if (i % 8u == 0) bits[i / 8u] = 0;
+        bits[i / 8u] |= (uint8_t)(all << i % 8u);
+        if (AMPI_WIDTH > 8u) bits[i / 8u + 1u] = (uint8_t)(all >> 8);
+    }
+    AMPI_F(done)();
+    for (; i < n; i++) {
+        if (i % 8u == 0) bits[i / 8u] = 0;
+        if (ampi_bits(y[i]) & 0x7fffffffu) bits[i / 8u] |= (uint8_t)(1u << i % 8u);
+    }
+}
+AMPI_OUTER void AMPI_F(mask_grad)(float *dy, const uint8_t *bits, size_t n) {
+    const AMPI_WORDS places = AMPI_LOAD_WORDS(ampi_places);
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        uint32_t all = (uint32_t)bits[i / 8u] >> i % 8u;
+        AMPI_MASK open;
+        if (AMPI_WIDTH > 8u) all |= (uint32_t)bits[i / 8u + 1u] << 8;
+        open = AMPI_GREATER(AMPI_AND(AMPI_WORD(all), places), AMPI_WORD(0));
+        AMPI_STORE(dy + i, AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(AMPI_LOAD(dy + i)), AMPI_WORD(0))));
+    }
+    AMPI_F(done)();
+    for (; i < n; i++)
+        if (!(bits[i / 8u] >> i % 8u & 1u)) dy[i] = 0.0f;
+}
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */
     size_t i;
@@ -14738,7 +14908,8 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 #  define AMPI_LOOPS(X) \
     X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
-    X(act_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) X(count_unchanged)
+    X(act_grad) X(mask_of) X(mask_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) \
+    X(count_unchanged)
 /* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;

@@ -646,7 +646,8 @@ static void vocabulary_row(void) { /* the loss alone, in pieces of 64 rows: its 
     d.scratch_bytes = 64 * out * 4;
     verb_row("layer and cross-entropy f16 256 x 64 x 4096", run_vocabulary, &d, n, n * 2, n * 2, dst, rows * 4);
 }
-static void backward_row(const char *work, amp_act act, size_t n) { /* of the activation alone */
+static void backward_row(const char *work, amp_act act, int masked, size_t n) { /* of the activation alone */
+    const size_t read = masked ? n * 4 + n / 8 : n * 6;
     amp_linear_desc l = AMP_ZERO;
     make_source(AMP_F16, n);
     l.rows = 1;
@@ -654,8 +655,9 @@ static void backward_row(const char *work, amp_act act, size_t n) { /* of the ac
     l.out = n;
     l.act = act;
     l.aux = l.y = amp_arr(src, AMP_F16);
+    if (masked) l.aux.dtype = AMP_MASK; /* any bits will do */
     l.dy = amp_arr(dst, AMP_F16);
-    verb_row(work, run_backward, &l, n, n * 6, n * 2, dst, n * 2);
+    verb_row(work, run_backward, &l, n, read, n * 2, dst, n * 2);
 }
 static void run_activation(const bench_run *r) {
     if (amp_activation(r->ctx, (const amp_activation_desc *)r->extra) != AMP_OK) wrong = 1;
@@ -706,8 +708,9 @@ static void functions(void) {
     xent_row(64, 1000, 1);
     xent_row(16, 50257, 0);
     vocabulary_row();
-    backward_row("gelu backward f16", AMP_GELU, n);
-    backward_row("relu backward f16", AMP_RELU, n);
+    backward_row("gelu backward f16", AMP_GELU, 0, n);
+    backward_row("relu backward f16", AMP_RELU, 0, n);
+    backward_row("relu backward f16, by a mask", AMP_RELU, 1, n);
     make_source(AMP_F32, n);
     verb_row("gelu f32 (inner loop)", run_gelu, NULL, n, n * 8, n * 4, dst, n * 4);
     activation_rows(n);

@@ -1,12 +1,12 @@
 /* check_gpu.cu - what a GPU is asked first: a part of the page of `make check-gpu`, which a user sends in.
 
-       check_gpu [--table FILE] [--facts FILE] [--peer COMMAND] [--tiny]
+       check_gpu [--table FILE] [--facts FILE] [--peer COMMAND] [--once] [--tiny]
 
-   The device and its clocks; the time of eight kernels beside the bound that was counted in their machine code
+   The device and its clocks; the time of nine kernels beside the bound that was counted in their machine code
    (--table: tests/expected/sass.txt); how many products fell to the plain kernel; what only a GPU can answer; a
    training step, beside PyTorch's (--peer: a command that times it, see peers_gpu.py). Results are checked, times are
    reported, and --facts writes both for check-gpu.json. Exit status 1 if a result is wrong. --tiny: sizes that a test
-   can afford; on the host runtime of the tests no time is told. */
+   can afford; on the host runtime of the tests no time is told. --once: everything once, for a profiler. */
 #include "../amp_cuda.cuh"
 #include "../tests/facts.h"
 #include "../tests/sass_bound.h"
@@ -27,7 +27,8 @@ static cudaEvent_t before, after;
 static gpu here;          /* this device */
 static const char *as_of; /* whose rates it has */
 static const char *table = "tests/expected/sass.txt";
-static int tiny, plain;     /* plain: warnings or lines about the plain kernel */
+static int tiny, once;
+static int plain;           /* warnings or lines about the plain kernel */
 static char last_plan[512]; /* how the last new product is made */
 static char last_tune[512]; /* what tuning said last */
 
@@ -63,7 +64,7 @@ typedef struct work { /* what is timed; fields as its function wants them */
 static double seconds(const work *w) { /* of one call: the median of rounds; 0 where there is no clock */
     double t[TIMES];
     float ms = 0;
-    int i, k, calls = 1, rounds = tiny ? 1 : TIMES;
+    int i, k, calls = 1, rounds = tiny || once ? 1 : TIMES;
     need(w->run(w) == AMP_OK, "a first call");
     for (i = 0; i < rounds; i++) {
         need(cudaEventRecord(before, stream) == cudaSuccess, "an event");
@@ -73,7 +74,7 @@ static double seconds(const work *w) { /* of one call: the median of rounds; 0 w
         need(cudaEventSynchronize(after) == cudaSuccess, "the device");
         need(cudaEventElapsedTime(&ms, before, after) == cudaSuccess, "an event");
         t[i] = (double)ms * 1e-3 / calls;
-        if (i == 0 && CLOCKS && !tiny)
+        if (i == 0 && CLOCKS && rounds > 1)
             while (calls < 4096 && t[0] * calls < 2e-3)
                 calls *= 2;
         for (k = i; k > 0 && t[k] < t[k - 1]; k--) {
@@ -167,7 +168,7 @@ static void about(void) {
         here.ghz, khz / 1000, bits, here.gb_per_s, as_of);
 }
 
-/* ---- eight kernels ---- */
+/* ---- nine kernels ---- */
 
 static amp_status run_cast(const work *w) { return amp_cast(ctx, w->y, w->x, w->n, NULL); }
 static amp_status run_unscale(const work *w) { return amp_unscale(w->s, &w->y, NULL, &w->x, 1); }
@@ -340,6 +341,9 @@ static void kernels(void) {
     w.run = run_cast;
     kernel_line("cast f32->f16", &w, 6, 0);
     w.x.dtype = AMP_F16;
+    w.y.dtype = AMP_F32;
+    kernel_line("cast f16->f32", &w, 6, 0);
+    w.y.dtype = AMP_F16;
     need(amp_scaler_create(&s, ctx, NULL) == AMP_OK, "amp_scaler_create");
     w.s = s;
     w.run = run_unscale;
@@ -650,6 +654,8 @@ int main(int argc, char **argv) {
     for (i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--tiny"))
             tiny = bench.tiny = 1;
+        else if (!strcmp(argv[i], "--once"))
+            once = bench.tiny = 1;
         else if (!strcmp(argv[i], "--facts") && i + 1 < argc)
             facts = fopen(argv[++i], "w");
         else if (!strcmp(argv[i], "--peer") && i + 1 < argc)
@@ -657,7 +663,10 @@ int main(int argc, char **argv) {
         else if (!strcmp(argv[i], "--table") && i + 1 < argc)
             table = argv[++i];
         else
-            return fprintf(stderr, "usage: check_gpu [--table FILE] [--facts FILE] [--peer COMMAND] [--tiny]\n"), 2;
+            return fprintf(stderr,
+                       "usage: check_gpu [--table FILE] [--facts FILE] [--peer COMMAND] [--once] "
+                       "[--tiny]\n"),
+                   2;
     }
     peer_open(peer); /* its process starts before CUDA does */
     if (!amp_cuda_available()) return puts("check_gpu needs a CUDA device"), 1;

@@ -271,7 +271,7 @@ static double bytes_of(const amp_ctx *ctx, const char *label) { /* a row of the 
     return (double)row.bytes;
 }
 /* On stderr, so that tables stay whole; in place on a terminal. */
-static void show_progress(const char *what, double start, size_t step, size_t steps, float loss, float scale) {
+PROGRAM_FN void show_progress(const char *what, double start, size_t step, size_t steps, float loss, float scale) {
     static double shown;
     double now = seconds(), left = (now - start) / (double)step * (double)(steps - step);
     int terminal = isatty(2) != 0, due = step % (steps / 4 + 1) == 0;

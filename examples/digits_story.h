@@ -252,8 +252,9 @@ static void story_next(const page *p) {
     }
     page_say(p,
         "</ol>\n<p>Slower and deeper: <code>docs/lesson.md</code>, nine stations of ten minutes to predict, run, "
-        "look and "
-        "explain, and <code>examples/labs</code>, with a checker for each. Neither needs a GPU.</p>\n");
+        "look and explain, and <code>examples/labs</code>, with a checker for each. Neither needs a GPU. Words such as "
+        "logits, moments or subnormal are explained in the <a href=\"../docs/glossary.md\">glossary</a>, "
+        "<code>docs/glossary.md</code>.</p>\n");
     page_end_section(p);
 }
 

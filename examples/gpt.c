@@ -53,8 +53,10 @@ enum { MAX_SEEDS = 16 };
    is rounded up, as products like it. */
 enum { SHAKESPEARE, GPT2_124M, SHAPES };
 static const gpt_shape shapes[SHAPES] = {
-    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02, 0, 0, 0, AMP_F32},
-    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02, 0, 0, 0, AMP_F32},
+    {"shakespeare", 4, 4, 128, 64, 12, 0, 1, 0, 2000, 100, 1e-3, 1e-4, 0.99, 0.1, 0.02, 0, 0, 0, AMP_F32, AMP_GELU,
+        AMP_AUTO},
+    {"gpt2-124m", 12, 12, 768, 1024, 4, 50304, 1, 1, 20, 10, 6e-4, 6e-5, 0.95, 0.1, 0.02, 0, 0, 0, AMP_F32, AMP_GELU,
+        AMP_AUTO},
 };
 
 enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, FP8, MODES };
@@ -189,7 +191,9 @@ static amp_plan plan_memory(amp_ctx *ctx, const gpt_shape *s, const gpt_mode *m,
         l[n + 1].saved = rows * c;
         l[n + 2].weight = 4 * c * c;
         l[n + 2].bias = s->biases * 4 * c;
-        l[n + 2].saved = 2 * rows * 4 * c; /* before GELU and after it */
+        l[n + 2].saved = (s->act == AMP_GELU && s->aux == AMP_AUTO ? 2 : 1) * rows * 4 * c; /* after, and before GELU */
+        if (s->act == AMP_RELU) l[n + 2].saved_bits = 8 * rows * mask_bytes(4 * c);
+        if (s->act == AMP_GELU && s->aux != AMP_AUTO) l[n + 2].saved_bits = 8 * rows * 4 * c;
         l[n + 3].weight = 4 * c * c;
         l[n + 3].bias = s->biases * c;
         l[n + 3].saved = rows * c;
@@ -538,6 +542,7 @@ static const char help[] =
     "  --norm fp16, --softmax fp16     each number inside layer norm, or attention's softmax, rounded to FP16 in the\n"
     "                       forward pass, to see what class F32 of these operations is for (fp32)\n"
     "  --moments fp32|bf16|8bit        how the optimizer's moments are kept (fp32)\n"
+    "  --act gelu|gelu-fp8|relu   of the blocks (gelu). What is before GELU kept in FP8; ReLU: a bit per element\n"
     "  --embed N            standard deviation of the first token embeddings, instead of 0.02. nn.Embedding's 1\n"
     "                       times the root of the width, as in the paper of 2017: --width 320 --embed 18\n"
     "  --ordered            products in a defined order: the same weights, to the bit, on every machine\n"
@@ -597,6 +602,12 @@ static size_t is_f16(const char *option, const char *text) { /* the dtype inside
     static const char *const names[] = {"fp32", "fp16"};
     return (size_t)option_choice(option, text, names, 2);
 }
+static void parse_act(gpt_shape *s, const char *a, const char *v) {
+    static const char *const acts[] = {"gelu", "gelu-fp8", "relu"};
+    int act = option_choice(a, v, acts, 3);
+    s->act = act == 2 ? AMP_RELU : AMP_GELU;
+    s->aux = act == 1 ? AMP_F8E4M3 : AMP_AUTO;
+}
 static options parse(int argc, char **argv) {
     options o;
     int i;
@@ -636,6 +647,8 @@ static options parse(int argc, char **argv) {
                 o.s.softmax_f16 = is_f16(a, v);
             else if (!strcmp(a, "--moments"))
                 o.s.moment = moment_format(option_text(a, v));
+            else if (!strcmp(a, "--act"))
+                parse_act(&o.s, a, v);
             else if (!strcmp(a, "--device"))
                 o.device = option_device(a, v);
             else if (strcmp(a, "--shape") && !parse_number(&o, a, v))

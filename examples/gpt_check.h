@@ -86,7 +86,8 @@ static double ref_loss(const gpt_shape *s, double *const *w, int tied, const int
     return loss;
 }
 
-static const gpt_shape small = {"small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3, 0, 0, 0, AMP_F32};
+static const gpt_shape small = {
+    "small", 2, 2, 8, 6, 3, 11, 1, 0, 0, 0, 1e-3, 1e-4, 0.99, 0.1, 0.3, 0, 0, 0, AMP_F32, AMP_GELU, AMP_AUTO};
 
 /* Central differences of the loss in double, parameter after parameter: d[i][k]. */
 typedef struct differences {
@@ -178,7 +179,7 @@ static int check_gradients(amp_ctx *ctx, const gpt_mode *m, int tied, size_t chu
 static int check_training(
     amp_ctx *ctx, options o) { /* on a few lines: all modes learn, in the memory that was planned */
     static const gpt_shape sonnet = {
-        "sonnet", 2, 2, 32, 16, 8, 0, 0, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0, AMP_F32};
+        "sonnet", 2, 2, 32, 16, 8, 0, 0, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0, AMP_F32, AMP_GELU, AMP_AUTO};
     static result r, fp32;
     text t = number_text((const unsigned char *)lines, sizeof lines - 1);
     int m, wrong = 0;
@@ -211,7 +212,7 @@ static int check_training(
    softmax: in FP16 the variance is Inf, every row leaves the norm as its bias, and nothing says so. */
 static int check_classes(amp_ctx *ctx, options o) {
     static const gpt_shape sonnet = {
-        "sonnet", 2, 2, 32, 16, 8, 0, 1, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0, AMP_F32};
+        "sonnet", 2, 2, 32, 16, 8, 0, 1, 0, 60, 5, 5e-3, 5e-4, 0.99, 0.1, 0.05, 0, 0, 0, AMP_F32, AMP_GELU, AMP_AUTO};
     static result r;
     text t = number_text((const unsigned char *)lines, sizeof lines - 1);
     double loss[2][3], squares[2];

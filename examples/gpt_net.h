@@ -31,6 +31,7 @@ static void connect_linear(gpt *g, amp_linear_desc *l, size_t index, amp_array x
     l->dw = grad(g, index);
     l->dbias = grad(g, index + 1);
 }
+PROGRAM_FN size_t mask_bytes(size_t columns) { return (columns + 7) / 8; } /* of a row of an AMP_MASK */
 static void connect_block(gpt *g, block *b, size_t first, amp_array x) {
     size_t c = g->s.width;
     connect_norm(g, &b->n1, first + N1, x);
@@ -40,8 +41,13 @@ static void connect_block(gpt *g, block *b, size_t first, amp_array x) {
     connect_linear(g, &b->proj, first + PROJ, tensor(g, c, "activations"), c, c, tensor(g, c, "activations"));
     connect_norm(g, &b->n2, first + N2, b->proj.y);
     connect_linear(g, &b->up, first + UP, b->n2.y, c, 4 * c, tensor(g, 4 * c, "activations"));
-    b->up.act = AMP_GELU;
-    b->up.aux = tensor(g, 4 * c, "activations");
+    b->up.act = g->s.act;
+    if (g->s.act == AMP_RELU) /* a bit per element; GELU's backward needs what is before it, in 8 bits if need be */
+        b->up.aux = amp_arr(get(g, g->rows * mask_bytes(4 * c), "activations"), AMP_MASK);
+    else if (g->s.aux != AMP_AUTO)
+        b->up.aux = amp_arr(get(g, g->rows * 4 * c, "activations"), g->s.aux);
+    else
+        b->up.aux = tensor(g, 4 * c, "activations");
     connect_linear(g, &b->down, first + DOWN, b->up.y, 4 * c, c, tensor(g, c, "activations"));
     b->down.dy = b->proj.dy = g->dx; /* the gradient of the sum is that of both terms */
     b->down.dx = b->up.dy = g->dh;

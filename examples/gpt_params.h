@@ -15,6 +15,8 @@ typedef struct gpt_shape {
     double lr, min_lr, beta2, decay, spread; /* spread: standard deviation of the first weights */
     size_t norm_f16, softmax_f16, embed;     /* experiments: --norm, --softmax and --embed in the help */
     amp_dtype moment;                        /* of the optimizer's moments: --moments */
+    amp_act act;                             /* of the blocks: --act */
+    amp_dtype aux;                           /* what GELU keeps for its backward; AMP_AUTO: the mode's dtype */
 } gpt_shape;
 
 typedef struct gpt_mode {

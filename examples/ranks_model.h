@@ -21,7 +21,8 @@ typedef struct task { /* the same on all ranks */
 static size_t or_else(size_t x, size_t usual) { return x ? x : usual; }
 
 static void gpt_task(task *t, int check) {
-    static const gpt_shape s = {"", 0, 4, 0, 32, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0.05, 0, 0, 0, AMP_F32};
+    static const gpt_shape s = {
+        "", 0, 4, 0, 32, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0.05, 0, 0, 0, AMP_F32, AMP_GELU, AMP_AUTO};
     const char *file = t->data ? t->data : "build/shakespeare.txt";
     t->transformer = s;
     t->transformer.layers = or_else(t->layers, check ? 1 : 2);

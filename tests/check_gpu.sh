@@ -91,15 +91,17 @@ where=$(sed -n 's/^runs_on\t"\(.*\)"$/\1/p' "$facts")
 name=$(sed -n 's/^device.*"name": "\([^"]*\)".*/\1/p' "$facts")
 
 # ---- cuBLASLt: what it does, and what the tests believe ----
-believe() { # WHAT: of a device of the same kind
-    HCU_ARCH=${arch:-90} HCU_PROTECT=0 "$beliefs" "$1" >"$work/beliefs_$1" 2>>"$log" || fault "beliefs" "lt_probe on the host runtime, $1: exit status $?"
+believe() { # WHAT [EPILOGUES]: of a device of the same kind
+    HCU_EPILOGUES=${2-} HCU_ARCH=${arch:-90} HCU_PROTECT=0 "$beliefs" "$1" >"$work/beliefs_$1" 2>>"$log" || fault "beliefs" "lt_probe on the host runtime, $1: exit status $?"
 }
 for what in ask run launches; do
     step "lt_$what" "$probe" "$what"
     believe "$what"
 done
+step lt_shapes "$probe" shapes
+believe shapes names
 awk -v facts="$facts" -f "$here/check_gpu.awk" "$work/beliefs_ask" "$work/lt_ask" "$work/beliefs_run" "$work/lt_run" \
-    "$work/beliefs_launches" "$work/lt_launches" >>"$page" || fault "comparison" "the answers of lt_probe are not whole"
+    "$work/beliefs_launches" "$work/lt_launches" "$work/beliefs_shapes" "$work/lt_shapes" >>"$page" || fault "comparison" "the answers of lt_probe are not whole"
 rm -f "$lt_log"
 CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=$lt_log "$probe" launches >/dev/null 2>&1
 lines=0

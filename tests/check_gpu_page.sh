@@ -73,6 +73,9 @@ ask)
     done
     [ $other = short ] || printf 'fp8\tm 1 "quoted"\tno\t%s\n' "$([ $other = no ] && echo INVALID_VALUE || echo NOT_SUPPORTED)" ;;
 run) printf 'GELU, roundings: gelu\tf32\tonce\t\nGELU, roundings: gelu\tf16\t%s\t\n' "$([ $other = no ] && echo once || echo twice)" ;;
+shapes)
+    printf 'rounded twice\tf16 beta\t0\t500\t0\nrounded twice\tf16 bias\t3\t500\t1\nrounded twice\tbf16 beta\t7\t500\t2\n'
+    printf 'fp8 error\tk 16\tnone\nfp8 error\tk 32\t-12.25\nfp8 error\tk 64\t-13.50\nfp8 error\tk 64, fast\t%s\n' "$([ $other = no ] && echo -11.50 || echo -25.00)" ;;
 launches) printf 'plain\tf16\t1\t12.5\ta_kernel\ngelu\tf16\t%s\t14.5\ta_kernel + an_epilogue\n' "$([ $other = no ] && echo 1 || echo 2)" ;;
 esac
 P
@@ -91,10 +94,12 @@ play() { # CASE VARIABLE=VALUE...: of those programs
 play 'all is well' A=
 is 0 PASS
 says '^for        a T4, commit ' '^checks     12 passed, 0 failed, 2 skipped$' '^           arrays 120, step 7$' '^40 steps .*identical.*3 passed' '^results    9 checked, 0 wrong' \
-    '^cuBLASLt   61 products asked for: 0 answers' '^results    of 2 small products, 0 not' 'GELU, roundings: gelu: once (f32 f16)' '^  gelu:  f16 1, 14.5 us$' '^log        cuBLASLt wrote none' '^took       suite [0-9]* s, 40_steps '
+    '^cuBLASLt   61 products asked for: 0 answers' '^results    of 2 small products, 0 not' 'GELU, roundings: gelu: once (f32 f16)' '^  gelu:  f16 1, 14.5 us$' \
+    '^shapes     of 500 products each .*: f16 beta 0, bias 3; bf16 beta 7$' '^  FP8 sums: .* 2^-12.25 (k 32), fast 2^-11.50 (k 64); 4 of 4 as' '^log        cuBLASLt wrote none' '^took       suite [0-9]* s, 40_steps '
 json 'p["verdict"] == "PASS" and p["wrong"] == ""' 'p["suite"]["passed"] == 12 and p["suite"]["groups"]["arrays"] == 120' 'p["forty_steps_identical"] is True' 'p["device"]["arch"] == 75 and p["runs_on"] == "GPU"' \
     '[k["gb_per_s"] for k in p["kernels"]] == [250.5, None]' 'p["launches"][1]["us"] == 14.5 and p["launches"][1]["kernels"] == "a_kernel + an_epilogue"' 'p["probe"]["differences"] == 0 and "differences" not in p' \
-    'len(p["steps"]) == 6 and p["steps"][0]["name"] == "suite"' 'p["cublaslt_log_lines"] == 0'
+    'len(p["steps"]) == 7 and p["steps"][0]["name"] == "suite"' 'p["cublaslt_log_lines"] == 0' \
+    'p["roundings"][1] == {"of": "f16 bias", "products": 500, "twice": 3, "in_parts": 1}' '[e["log2"] for e in p["fp8_errors"]] == [None, -12.25, -13.5, -11.5]'
 if grep -q '^check-gpu: suite ... [0-9]* s$' "$work/progress"; then ok; else bad "no progress is told"; fi
 printf '#!/bin/sh\necho "Tesla \\"T4\\", 580.1, 7.5"\n' >"$work/bin/nvidia-smi"
 chmod +x "$work/bin/nvidia-smi"
@@ -117,7 +122,7 @@ json 'len(p["kernels"]) == 1 and p["wrong"] == "check_gpu"'
 play 'the library answers otherwise' OTHER=yes
 is 0 PASS
 says '61 products asked for: 60 answers are not as the tests believe, and 1 refusals' '  size: m 40: NOT_SUPPORTED, believed: taken$' '^  \.\.\. and 20 more' 'of 2 small products, 1 not' \
-    'GELU, roundings: gelu: once (f32), twice (f16), believed of f16: once' '^  gelu:  f16 2 (believed: 1), 14.5 us'
+    'GELU, roundings: gelu: once (f32), twice (f16), believed of f16: once' '^  gelu:  f16 2 (believed: 1), 14.5 us' '; 3 of 4 as the tests believe$'
 if [ "$(grep -c 'believed: taken' "$page")" = 40 ]; then ok; else bad "$case: not 40 differences"; fi
 json 'len(p["differences"]) == 40 and p["probe"]["differences"] == 60 and p["probe"]["other_status"] == 1' 'p["answers"][1] == {"question": "GELU, roundings: gelu", "of": "f16", "answer": "twice", "believed": "once", "detail": ""}'
 play 'answers are missing' OTHER=short
@@ -178,10 +183,14 @@ if [ -x "$host/check_gpu" ] && [ -x "$host/lt_probe" ]; then
     if grep -q '[0-9] us\|[0-9] ms\|[0-9] GB/s,' "$page"; then bad "a time from the host runtime: $(grep '[0-9] us\|[0-9] ms\|[0-9] GB/s,' "$page" | head -n 1)"; else ok; fi
     if HCU_PROTECT=0 HCU_SMS=4 "$host/check_gpu" --tiny --table /dev/null >"$work/out" 2>&1 || ! grep -q '^WRONG: a row of' "$work/out"; then bad "check_gpu takes an empty table"; else ok; fi
     if ! command -v python3 >/dev/null 2>&1; then :; elif python3 tools/gpu_row.py "$work/check-gpu.json" "$work/gpus.md" >"$work/out" 2>&1; then bad "gpu_row.py takes a page of the host runtime"; else ok; fi
-    # the probe sees what the host runtime can do otherwise: GELU rounded twice, and other epilogues of FP8
+    # the probe sees what the host runtime can do otherwise: GELU rounded twice, other epilogues of FP8, the sums of an H100
     HCU_ARCH=89 HCU_PROTECT=0 "$host/lt_probe" run >"$work/once"
     HCU_ARCH=89 HCU_EPILOGUES=names HCU_PROTECT=0 "$host/lt_probe" run >"$work/twice"
     if grep -q "gelu_aux	f16	once" "$work/once" && grep -q "gelu_aux	f16	twice" "$work/twice" && grep -q "gelu_aux	bf16	twice" "$work/twice"; then ok; else bad "lt_probe: GELU's roundings: $(grep -c twice "$work/twice")"; fi
+    HCU_ARCH=90 HCU_EPILOGUES=names HCU_PROTECT=0 "$host/lt_probe" run >"$work/h100"
+    for sum in 'k 64	e4m3	not exact	65568' 'k 4096	e4m3	not exact	69504' 'k 64, fast	e4m3	not exact	65568' 'k 4096, fast	e4m3	not exact	67584'; do
+        if grep -q "ones, $sum," "$work/h100"; then ok; else bad "not an H100's sum: $sum, but $(grep "ones, ${sum%%	*}	e4m3" "$work/h100")"; fi
+    done
 else
     skip "check_gpu.sh with its programs: needs hostcuda: g++ and the CUDA headers"
 fi

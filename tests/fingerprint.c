@@ -2428,12 +2428,12 @@ static void chain_cases(void) {
 
 static void plan_cases(void) {
     static const amp_plan_layer layers[] = {
-        {"embed", AMP_OP_NONE, 0, 50000, 0, 6000, 64},
-        {"fc1", AMP_OP_LINEAR, 0, 401408, 512, 32768, 0},
-        {"norm", AMP_OP_LAYER_NORM, 1, 512, 512, 32768, 128},
-        {"gelu", AMP_OP_GELU, 0, 0, 0, 32768, 0},
-        {"fc2", AMP_OP_LINEAR, 1, 5120, 10, 640, 0},
-        {"softmax", AMP_OP_SOFTMAX, 0, 0, 0, 640, 64},
+        {"embed", AMP_OP_NONE, 0, 50000, 0, 6000, 64, 0},
+        {"fc1", AMP_OP_LINEAR, 0, 401408, 512, 32768, 0, 0},
+        {"norm", AMP_OP_LAYER_NORM, 1, 512, 512, 32768, 128, 0},
+        {"gelu", AMP_OP_GELU, 0, 0, 0, 32768, 0, 0},
+        {"fc2", AMP_OP_LINEAR, 1, 5120, 10, 640, 0, 0},
+        {"softmax", AMP_OP_SOFTMAX, 0, 0, 0, 640, 64, 0},
     };
     size_t l;
     int i, in;

@@ -30,6 +30,7 @@ cuda_table() {
         echo "hostcuda-$variant|$programs|tests/hostcuda/selftest/run_all.sh full $host $variant"
         case $variant in
         plain)
+            echo "hostcuda-truth|$host/truth/beliefs.host $host/truth/beliefs_numbers.host|tests/hostcuda/selftest/truth.sh $host host"
             echo "check-gpu|$host/plain/check_gpu $host/plain/lt_probe $host/plain/suite|tests/check_gpu_page.sh"
             echo "suite-plain-grids|$host/plain/suite|env HCU_PROTECT=0 tests/hostcuda_suite.sh $host/plain/suite lazy forward --full"
             for arch in 75 80 89 90; do
@@ -65,7 +66,7 @@ table() {
     echo "fuzz|for-fuzz|tests/fuzz.sh"
     echo "fingerprint||tests/fingerprint.sh CHECK"
     sass=
-    [ -z "${NVCC:-}" ] || [ -z "${NVDISASM:-}" ] || sass=for-sass
+    [ -z "${NVCC:-}" ] || [ -z "${NVDISASM:-}" ] || sass="$BUILD/sass/sass $BUILD/sass/thin/sm_90.sass"
     echo "selftest|$BUILD/selftest $sass|tests/selftest.sh --full"
     echo "style||tests/style.sh"
     echo "headers||tests/headers.sh"
@@ -78,6 +79,7 @@ table() {
     for hidden in avx512 avx2; do echo "without-$hidden||env -u LOG MAKEFLAGS= $MAKE test HIDE=$hidden BUILD=$BUILD/hide-$hidden"; done
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || for a in 75 86 90 120; do echo "sass-$a|for-sass $BUILD/sass/sm_$a.sass|tests/sass.sh $a"; done
+        [ -z "${NVDISASM:-}" ] || echo "sass-fast|for-sass|tests/sass.sh --fast 90"
         [ -z "${NVDISASM:-}" ] || echo "sass-gpt2|for-sass-gpt2|tests/sass_gpt2.sh 90"
         [ -z "${NVDISASM:-}" ] || echo "suite-sass|$host/plain/suite $BUILD/sass/sm_90.sass|env HCU_PROTECT=0 HCU_SASS=$BUILD/sass/sm_90 tests/hostcuda_suite.sh $host/plain/suite lazy forward"
         echo "failing-driver||tests/failing_driver.sh"

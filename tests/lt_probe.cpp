@@ -4,10 +4,12 @@
        lt_probe ask        for which products there is an algorithm: TOPIC, product, yes or no, status and algorithm
        lt_probe run        small products whose results tell how they are computed: question, dtype, answer, detail
        lt_probe launches   product, dtype, nodes of a graph that it was captured into, microseconds or -, kernels
+       lt_probe shapes     "rounded twice", dtype and epilogue, products that are, of how many, with k in parts;
+                           "fp8 error", dtypes and k, log2 of the largest error of sums beside the sum of sizes
 
-   Columns are separated by tabs; those up to the third must agree. Matrices are column-major, as cuBLASLt has them; the
-   first operand is transposed wherever nothing else is said, which FP8 needs. Exit status 1: a call of the CUDA runtime
-   failed. On the host runtime nothing is timed. */
+   Columns are separated by tabs; those up to the third must agree, but for what is rounded twice. Matrices are
+   column-major, as cuBLASLt has them; the first operand is transposed wherever nothing else is said, which FP8 needs.
+   Exit status 1: a call of the CUDA runtime failed. On the host runtime nothing is timed. */
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -214,6 +216,13 @@ static int search(described *x, cublasLtMatmulHeuristicResult_t *best) { /* 1: t
     x->status = cublasLtMatmulAlgoGetHeuristic(lt, &x->desc, &x->a, &x->b, &x->c, &x->d, &x->prefer, 1, best, &found);
     return x->status == CUBLAS_STATUS_SUCCESS && found > 0 && best->state == CUBLAS_STATUS_SUCCESS;
 }
+static int parts_of(const cublasLtMatmulHeuristicResult_t *best) {
+    int32_t split = 1;
+    size_t got;
+    (void)cublasLtMatmulAlgoConfigGetAttribute(
+        &best->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
+    return int(split);
+}
 
 /* ---- ask ---- */
 
@@ -269,16 +278,14 @@ static void ask(const char *topic, const product *q) {
     static const pointers p = {(void *)0x100000000, (void *)0x100100000, (float *)0x100200000, (float *)0x100200010,
         (float *)0x100200020, (float *)0x100200030};
     cublasLtMatmulHeuristicResult_t best;
-    int32_t id = -1, split = 1;
+    int32_t id = -1;
     size_t got;
     words w = tell(q);
     described x;
     describe(&x, q, &p);
     if (search(&x, &best)) {
         (void)cublasLtMatmulAlgoConfigGetAttribute(&best.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &got);
-        (void)cublasLtMatmulAlgoConfigGetAttribute(
-            &best.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split, &got);
-        printf("%s\t%s\tyes\talgorithm %d, k in %d, workspace %llu\n", topic, w.text, int(id), int(split),
+        printf("%s\t%s\tyes\talgorithm %d, k in %d, workspace %llu\n", topic, w.text, int(id), parts_of(&best),
             (unsigned long long)best.workspaceSize);
     } else {
         printf("%s\t%s\tno\t%s\n", topic, w.text, status_name(x.status));
@@ -490,6 +497,7 @@ typedef struct result {
     const char *why; /* NULL: it ran */
     numbers d, aux, bias;
     float amax;
+    int parts; /* of k */
 } result;
 
 static bool bits_aux(const product *q) { return q->epi.aux == 1; }
@@ -503,7 +511,7 @@ static int bias_type(const product *q) {
 }
 static result run(const product *q, const operands *in) {
     const size_t mn = size_t(q->m * q->n), aux = q->epi.aux == 2 ? size_t(q->aux_ld * q->n) : mn;
-    result out = {NULL, {}, {}, {}, 0};
+    result out = {NULL, {}, {}, {}, 0, 1};
     Memory a(q->a, in->a), b(q->b, in->b), c(q->c, in->c), d(q->d, numbers(mn)), bias(bias_type(q), in->bias);
     Memory saved(aux_type(q), in->aux.empty() ? numbers(aux) : in->aux);
     const size_t at = size_t(in->off / 4);
@@ -523,6 +531,7 @@ static result run(const product *q, const operands *in) {
         out.why = "no algorithm";
         return out;
     }
+    out.parts = parts_of(&best);
     e = cublasLtMatmul(lt, &x.desc, q->device_scalars ? s + 1 : &in->alpha, a.p, &x.a, b.p, &x.b,
         q->device_scalars ? s + 2 : &in->beta, c.p, &x.c, d.p, &x.d, &best.algo, workspace, kRoom, stream);
     NEED(cudaStreamSynchronize(stream));
@@ -846,6 +855,118 @@ static void run_all(void) {
     run_fp8();
 }
 
+/* ---- shapes ---- */
+
+/* d is the end of alpha a b + what an epilogue adds: is the product rounded before that is added? Terms are whole
+   numbers, so that the sum is exact in any order. */
+typedef struct added { /* how it is added */
+    const char *name;
+    const epilogue *epi;
+    float beta;
+} added;
+static void fill_shape(const product *q, operands *x) {
+    x->alpha = 1 + ldexpf(1, -5) + ldexpf(1, -13);
+    for (numbers *v : {&x->a, &x->b})
+        for (float &y : *v)
+            y = floorf(random_in(-3, 4));
+    for (numbers *v : {&x->c, &x->bias})
+        for (float &y : *v)
+            y = rounded(q->d, random_in(-0.5f, 0.5f));
+}
+static float shape_sum(const product *q, const operands *x, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t l = 0; l < q->k; l++)
+        sum += double(x->a[size_t(q->trans_a ? l + i * q->k : i + l * q->m)]) *
+            double(x->b[size_t(q->trans_b ? j + l * q->n : l + j * q->k)]);
+    return float(sum * double(x->alpha));
+}
+/* The result, of z rounded or not. GELU of BF16 is known to round once more on its way. */
+static float shape_end(const product *q, float z, float more, int twice) {
+    float v = (twice ? rounded(q->d, z) : z) + more;
+    if (q->epi.value != CUBLASLT_EPILOGUE_GELU_BIAS) return rounded(q->d, v);
+    return rounded(q->d, float(gelu_tanh(twice && q->d == BF16 ? rounded(q->d, v) : v)));
+}
+static bool rounds_twice(const product *q, const added *how, int *parts) {
+    operands x = zeros(q);
+    int tell = 0, twice = 0;
+    fill_shape(q, &x);
+    x.beta = how->beta;
+    const result r = run(q, &x);
+    *parts = r.parts;
+    for (int64_t i = 0; !r.why && i < q->m * q->n; i++) {
+        const bool bias = q->epi.bias;
+        const float of_c = how->beta * x.c[size_t(i)], z = shape_sum(q, &x, i % q->m, i / q->m) + (bias ? of_c : 0.0f);
+        const float more = bias ? x.bias[size_t(i % q->m)] : of_c;
+        const float one = shape_end(q, z, more, 0), two = shape_end(q, z, more, 1);
+        if (one == two) continue;
+        tell++;
+        twice += nearer(r.d[size_t(i)], two, one);
+    }
+    return 2 * twice > tell;
+}
+static void run_roundings(int t, const added *how) {
+    static const int64_t sizes[] = {1, 3, 16, 64};
+    int products = 0, twice = 0, in_parts = 0, parts;
+    for (int layout = 0; layout < 4; layout++)
+        for (int64_t m : sizes)
+            for (int64_t n : sizes)
+                for (int64_t k : sizes) {
+                    product q = of(t, t, t);
+                    q.epi = *how->epi;
+                    q.m = m;
+                    q.n = n;
+                    q.k = k;
+                    q.trans_a = layout & 1;
+                    q.trans_b = layout >> 1;
+                    products++;
+                    if (!rounds_twice(&q, how, &parts)) continue;
+                    twice++;
+                    in_parts += parts > 1;
+                }
+    printf("rounded twice\t%s %s\t%d\t%d\t%d\n", name_of(t), how->name, twice, products, in_parts);
+}
+/* The largest error of an FP8 sum beside the sum of its terms' sizes. */
+static void run_fp8_error(int a, int b, int64_t k, int fast) {
+    product q = small(a, b, F32, &kNone);
+    operands x;
+    double worst = 0;
+    q.m = q.n = 32;
+    q.k = k;
+    q.fast = fast;
+    x = zeros(&q);
+    for (numbers *v : {&x.a, &x.b})
+        for (float &y : *v)
+            y = rounded(v == &x.a ? a : b, random_in(-1, 1) * random_in(0, 4));
+    const result r = run(&q, &x);
+    for (int64_t i = 0; !r.why && i < q.m * q.n; i++) {
+        double sum = 0, sizes = 0;
+        for (int64_t l = 0; l < k; l++) {
+            const double term = double(x.a[size_t(l + i % q.m * k)]) * double(x.b[size_t(l + i / q.m * k)]);
+            sum += term;
+            sizes += fabs(term);
+        }
+        worst = fmax(worst, fabs(double(r.d[size_t(i)]) - sum) / sizes);
+    }
+    printf("fp8 error\t%s x %s, k %lld%s\t", name_of(a), name_of(b), (long long)k, fast ? ", fast" : "");
+    if (r.why || worst == 0)
+        printf("%s\n", r.why ? r.why : "none");
+    else
+        printf("%.2f\n", log2(worst));
+}
+static void run_shapes(void) {
+    static const added kAdded[] = {
+        {"beta", &kNone, 1}, {"bias", &kBias, 0}, {"bias and beta", &kBias, 1}, {"gelu_bias", &kGeluBias, 0}};
+    static const int kFp8[3][2] = {{E4M3, E4M3}, {E5M2, E4M3}, {E4M3, E5M2}};
+    for (int t : {int(F16), int(BF16)})
+        for (const added &how : kAdded)
+            run_roundings(t, &how);
+    g_random = 1;
+    for (auto &types : kFp8)
+        for (int fast = 0; fast < 2; fast++)
+            for (int64_t k : {16, 32, 64, 128, 256, 1024, 4096})
+                run_fp8_error(types[0], types[1], k, fast);
+}
+
 /* ---- launches ---- */
 
 /* The kernels of a graph, as the driver names them; nothing where it does not: before CUDA 12.3, and on the host
@@ -1000,8 +1121,10 @@ int main(int argc, char **argv) {
         run_all();
     } else if (!strcmp(what, "launches")) {
         launches_all();
+    } else if (!strcmp(what, "shapes")) {
+        run_shapes();
     } else {
-        return fprintf(stderr, "usage: lt_probe ask|run|launches\n"), 2;
+        return fprintf(stderr, "usage: lt_probe ask|run|launches|shapes\n"), 2;
     }
     (void)cublasLtDestroy(lt);
     (void)cudaFree(workspace);

@@ -13,6 +13,16 @@
 
 #include <stdarg.h>
 #include <time.h>
+/* What no other process of this machine has now; 0 where nothing tells. */
+#if defined(_WIN32)
+#  include <process.h>
+#  define process_number() ((unsigned long)_getpid())
+#elif defined(__wasi__)
+#  define process_number() 0ul
+#else
+#  include <unistd.h>
+#  define process_number() ((unsigned long)getpid())
+#endif
 
 #ifndef T_NO_CUDA
 #  include "../amp_cuda.cuh"
@@ -568,7 +578,8 @@ const char *t_file(const char *name) {
     char full[256];
     size_t i;
     if (!dir || strlen(dir) > 120) dir = options.dir;
-    snprintf(full, sizeof full, "%s/amp-test-%08lx-%.60s", dir, (unsigned long)(options.seed & 0xffffffffu), name);
+    snprintf(full, sizeof full, "%s/amp-test-%08lx-%lx-%.60s", dir, (unsigned long)(options.seed & 0xffffffffu),
+        process_number(), name);
     for (i = 0; i < files.n; i++)
         if (strcmp(files.name[i], full) == 0) return files.name[i];
     if (files.n == sizeof files.name / sizeof files.name[0]) {
@@ -737,7 +748,7 @@ int main(int argc, char **argv) {
     totals all = AMP_ZERO;
     int list = 0, i, known = 0;
     size_t p, k;
-    options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u >> 32;
+    options.seed = ((uint64_t)time(NULL) << 32 | process_number()) * 0x9e3779b97f4a7c15u >> 32;
     program_dir(argv[0]);
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)

@@ -340,7 +340,10 @@ esac
 page() {
     echo '# The matrix'
     echo
-    echo 'Made by `make matrix`, do not edit: each row of `tests/matrix.sh`, when it last ran, and what it gave.'
+    echo 'This page answers: with which compilers, flags and processors was amp tested, when, and with what result?'
+    echo
+    echo 'Made by `make matrix`; do not edit. Each row is one configuration of `tests/matrix.sh`, which explains the names. A'
+    echo 'test is skipped where the machine lacks something that it needs.'
     echo
     echo '| row | result | date | |'
     echo '|---|---|---|---|'

@@ -193,9 +193,10 @@ static void no_threads_to_have(void) { /* as nobody, with a limit of one */
     else
         CHECK(status == 0);
 }
-static size_t least_refused;
+static size_t least_refused, bytes_asked;
 static void *small_only(size_t bytes, void *user) {
     (void)user;
+    bytes_asked += bytes;
     return bytes < least_refused ? malloc(bytes) : NULL;
 }
 static void small_free(void *p, size_t bytes, void *user) {
@@ -214,6 +215,24 @@ static void no_memory_to_have(void) { /* room for one workspace, of 2.2 MB, but 
     amp_ctx_destroy(c);
     d.threads = 2;
     CHECK(amp_cpu_create(&c, &d) == AMP_ERR_NO_MEMORY && !c);
+}
+static void memory_of_a_thread(void) { /* 2.2 MB for each more, as amp_cpu_create says */
+    amp_cpu_desc d = AMP_ZERO;
+    size_t asked[2];
+    int i;
+    d.allocator.alloc_fn = small_only;
+    d.allocator.free_fn = small_free;
+    least_refused = (size_t)1 << 30;
+    for (i = 0; i < 2; i++) {
+        amp_ctx *c = NULL;
+        bytes_asked = 0;
+        d.threads = 2 + i;
+        CHECK(amp_cpu_create(&c, &d) == AMP_OK);
+        amp_ctx_destroy(c);
+        asked[i] = bytes_asked;
+    }
+    printf("a thread more: %lu bytes\n", (unsigned long)(asked[1] - asked[0]));
+    CHECK(asked[1] - asked[0] > 2150000 && asked[1] - asked[0] < 2250000);
 }
 static long resident(void) { /* KiB; -1: not known */
     FILE *f = fopen("/proc/self/statm", "r");
@@ -334,8 +353,8 @@ static const struct {
     void (*fn)(void);
 } tests[] = {{"child_uses_and_destroys", child_uses_and_destroys}, {"child_makes_its_own", child_makes_its_own},
     {"affinity", affinity}, {"no_threads_to_have", no_threads_to_have}, {"no_memory_to_have", no_memory_to_have},
-    {"memory_when_needed", memory_when_needed}, {"signals_are_the_programs", signals_are_the_programs},
-    {"decimal_comma", decimal_comma}};
+    {"memory_of_a_thread", memory_of_a_thread}, {"memory_when_needed", memory_when_needed},
+    {"signals_are_the_programs", signals_are_the_programs}, {"decimal_comma", decimal_comma}};
 
 int main(void) {
     size_t i;

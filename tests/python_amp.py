@@ -429,6 +429,16 @@ def all_of_the_header(ctx):
     check(policy.master_weights == 1 and policy.cast_model == amp.F16, "a policy of level O2")
 
 
+def shown(folder):
+    """The program of docs/build.md prints what the page says."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "docs", "build.md"), encoding="utf-8") as f:
+        program, want = re.search(r"^```python\n(.*?)^```\n```output\n(.*?)^```", f.read(), re.M | re.S).groups()
+    here = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(os.path.abspath(amp.__file__))))
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=folder, env=here, capture_output=True, text=True, check=False)
+    check(done.stdout == want, f"docs/build.md: {done.stdout}{done.stderr}")
+    check(os.path.exists(os.path.join(folder, "w.safetensors")), "docs/build.md: nothing was saved")
+
+
 def main():
     global skipped
     if len(sys.argv) > 1:
@@ -443,6 +453,7 @@ def main():
     lifetimes()
     with tempfile.TemporaryDirectory() as folder:
         files(folder)
+        shown(folder)
         continued(folder)
         if amp.cuda is not None:
             on_a_gpu(folder)

@@ -1,6 +1,7 @@
 """The files that a hosting site, an editor and a contributor read: issue forms and workflows have the keys that GitHub's documentation asks
-for, a workflow's commands are make's targets or files that are there, CONTRIBUTING.md names only what exists. Without PyYAML the forms and
-workflows are counted as skipped. Last line: N passed, N failed, N skipped."""
+for, a workflow's commands are make's targets or files that are there, CONTRIBUTING.md names only what exists; and the glossary, which has each
+word once, and each word that a page prints in italics. Without PyYAML the forms and workflows are counted as skipped. Last line: N passed, N
+failed, N skipped."""
 import glob
 import json
 import os
@@ -60,6 +61,36 @@ def workflow(path, yaml):
             commands(step.get("run", ""), path)
 
 
+# Pages in which a single word in italics is one of the glossary's
+EXPLAINED = ["README.md", "docs/lesson.md", "docs/semantics.md", "docs/design.md", "docs/guarantees.md"]
+# From here a reader finds it
+LEADING = [*EXPLAINED, "tools/mkdocs.yml", "tools/reference.py", "examples/digits_story.h", "examples/labs/README.md"]
+
+
+def glossary():
+    """Its words: tables in order, no word twice, none without a meaning."""
+    known, tables = [], re.split(r"^## .*", read("docs/glossary.md"), flags=re.M)[1:]
+    for table in tables:
+        rows = re.findall(r"^\| (?!word |-)(.*?) \| (.*?) \|$", table, re.M)
+        check(len(rows) > 20 and all(meaning for _, meaning in rows), "docs/glossary.md: a table with %d words" % len(rows))
+        firsts = [word.lower() for word, _ in rows]
+        check(firsts == sorted(firsts), f"docs/glossary.md is not in order: {[a for a, b in zip(firsts, sorted(firsts)) if a != b][:1]}")
+        known += [w.strip().lower() for word, _ in rows for w in re.sub(r"\(.*?\)", "", word).split(",")]
+    check(len(known) == len(set(known)), f"docs/glossary.md: twice: {[w for w in known if known.count(w) > 1]}")
+    return set(known)
+
+
+def words():
+    known = glossary()
+    for path in EXPLAINED:
+        text = re.sub(r"^```.*?^```", "", read(path), flags=re.M | re.S)
+        for word in re.findall(r"(?<![*\w])\*([A-Za-z][\w -]*)\*(?![*\w])", text):
+            check({word.lower(), word.lower() + " weights", word.lower() + " scale"} & known or word in {"lower", "F32", "widest", "enqueue"}, f"{path}: {word} is not in the glossary")
+    for path in LEADING:
+        check("glossary.md" in read(path), f"{path} does not lead to the glossary")
+
+
+words()
 commands(read("CONTRIBUTING.md"), "CONTRIBUTING.md")
 container = json.loads(read(".devcontainer/devcontainer.json"))
 check(os.path.exists(".devcontainer/" + container["build"]["dockerfile"]), "the container has no Dockerfile")

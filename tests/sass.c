@@ -2,7 +2,7 @@
    tests/hostcuda.
 
        sass --code build/sass/sm_90 [--archs LIST] [--row TEXT] [--data KIND] [--quick] [--table FILE] [--record]
-            [--profile N] [--listing] | --chain
+            [--profile N] [--listing] [--thin] | --chain
        sass --bounds FILE [--main]
 
    Each row runs one verb of amp.h on the CUDA context, whose launches run the machine code, and the same on the CPU
@@ -14,7 +14,8 @@
    --bounds: a table of bounds in Markdown from the counts in FILE, without running anything; --main: of fewer rows.
    --table: a row fails whose count is more than 3 % above the one in FILE, or that is not in it. --record prints such
    lines instead: architecture, row, data, instructions per element, and those by pipe. --quick: normal
-   and half subnormal data alone. --row, --data: rows that contain TEXT, one kind of data. --profile: the most frequent
+   and half subnormal data alone. --row, --data: rows that contain TEXT, or one of TEXT|TEXT; one kind of data. --thin:
+   code has some of the kernels; others run as C++, and rows that run none of it fail. --profile: the most frequent
    opcodes; --listing: the machine code that ran; both per element. Under a row whose bound is below its goal is a line
    with the goal and the instructions that stand in the way; a row without such a line fails. --chain: how long a small
    step takes at least, beside that of naive_tail.cu, and its longest chain of dependent instructions. */
@@ -29,7 +30,7 @@
 
 static struct options {
     const char *code, *archs, *row, *data, *table, *bounds;
-    int profile, listing, quick, record, chain, main;
+    int profile, listing, quick, record, chain, main, thin;
 } opt;
 
 static const char *const pipe_names[HCU_PIPES] = {
@@ -366,6 +367,7 @@ static void run_backward(
     l.in = 8;
     l.act = (amp_act)w->row->arg;
     l.y = l.aux = saved;
+    if (w->row->to == AMP_MASK) l.aux.dtype = AMP_MASK; /* its first bits */
     l.dy = dy;
     if (w->row->arg2) l.dbias = sums;
     begin(w);
@@ -379,6 +381,7 @@ static void run_forward(
     size_t cols = 512, rows = w->n / cols;
     amp_array a = random_array(w, AMP_F32, AMP_F32, rows, 1.0f, 7), b = plain_array(w, AMP_F32, cols, 1.0f, 8);
     amp_array bias = plain_array(w, AMP_F32, cols, 1.0f, 9), d = lend(w, AMP_F32, rows * cols, NULL);
+    amp_array bytes = lend(w, AMP_F8E4M3, rows * cols / 8, NULL), mask = amp_arr(bytes.data, AMP_MASK);
     amp_gemm_desc g = AMP_ZERO;
     g.m = rows;
     g.n = cols;
@@ -388,10 +391,12 @@ static void run_forward(
     g.d = d;
     g.bias = bias;
     g.act = (amp_act)w->row->arg;
+    if (w->row->to == AMP_MASK) g.aux = mask;
     begin(w);
     fine(w, amp_gemm(w->ctx, &g), "amp_gemm");
     end(w);
     keep_array(w, d);
+    if (w->row->to == AMP_MASK) keep_array(w, bytes);
 }
 /* d = x w^T in the defined order, 64 columns, k = arg: of what is issued per element, k are multiply-adds. */
 static void run_ordered(work *w) {
@@ -523,11 +528,15 @@ static const row rows[] = {
     {"cross-entropy f16, 1,000 classes", run_xent, AMP_F16, AMP_F16, 1000, 0, 4, 64000, 192000, NULL},
     {"cross-entropy f32, 1,000 classes", run_xent, AMP_F32, AMP_F16, 1000, 0, 8, 64000, 192000, NULL},
     {"GELU f32 (with bias)", run_forward, AMP_F32, AMP_F32, AMP_GELU, 0, 8, 32 * K, 96 * K, NULL},
+    {"ReLU f32 and its mask (with bias)", run_forward, AMP_F32, AMP_MASK, AMP_RELU, 0, 8.125, 32 * K, 96 * K, NULL},
     {"GELU gradient f16", run_backward, AMP_F16, AMP_F16, AMP_GELU, 0, 6, 32 * K, 96 * K, NULL},
     {"GELU gradient bf16", run_backward, AMP_BF16, AMP_F16, AMP_GELU, 0, 6, 32 * K, 96 * K, NULL},
     {"GELU gradient and sums f16", run_backward, AMP_F16, AMP_F16, AMP_GELU, 512, 6, 64 * K, 192 * K, NULL},
     {"ReLU gradient f16", run_backward, AMP_F16, AMP_F16, AMP_RELU, 0, 6, 32 * K, 96 * K, NULL},
     {"ReLU gradient and sums f16", run_backward, AMP_F16, AMP_F16, AMP_RELU, 512, 6, 64 * K, 192 * K, NULL},
+    {"ReLU gradient f16, by a mask", run_backward, AMP_F16, AMP_MASK, AMP_RELU, 0, 4.125, 32 * K, 96 * K, NULL},
+    {"ReLU gradient and sums f16, by a mask", run_backward, AMP_F16, AMP_MASK, AMP_RELU, 512, 4.125, 64 * K, 192 * K,
+        NULL},
     {"column sums f16", run_backward, AMP_F16, AMP_F16, AMP_ACT_NONE, 512, 2, 64 * K, 192 * K, NULL},
     {"column sums bf16", run_backward, AMP_BF16, AMP_F16, AMP_ACT_NONE, 512, 2, 64 * K, 192 * K, NULL},
     {"ordered product f16, k 1024", run_ordered, AMP_F16, AMP_F16, 1024, 0, 50, 8 * K, 24 * K, "ampi_k_gemm"},
@@ -748,6 +757,22 @@ static int is_main(const row *r) {
         if (!strcmp(names[i], r->name)) return 1;
     return 0;
 }
+/* What GPUs reached, beside what their code allows: "H100 0.89". */
+static void tell_measured(const row *r) {
+    char line[300], device[128], name[64];
+    const char *between = "";
+    double share;
+    FILE *f = fopen("tests/expected/measured.txt", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *model = device;
+        if (sscanf(line, "%127[^#\t]\t%63[^\t]\t%lf", device, name, &share) != 3) continue;
+        if (strcmp(name, r->name) != 0) continue;
+        if (!strncmp(model, "NVIDIA ", 7)) model += 7;
+        printf("%s %.*s %.2f", between, (int)strcspn(model, " "), model, share);
+        between = ",";
+    }
+    if (f) fclose(f);
+}
 static int bounds(void) {
     size_t i, g;
     printf("| kernel (bytes per element) |");
@@ -769,6 +794,7 @@ static int bounds(void) {
             else
                 printf(" %.2f%s%s |", share, share < 1.15 ? " " : "", share < 1.15 ? limit : "");
         }
+        tell_measured(&rows[i]);
         puts(" |");
     }
     return 0;
@@ -906,6 +932,18 @@ static void chain(void) {
     amp_ctx_destroy(cpu);
 }
 
+static int row_is_asked_for(const char *name) { /* it contains a piece of opt.row, which | divides */
+    const char *piece = opt.row;
+    char text[64];
+    while (piece) {
+        size_t n = strcspn(piece, "|");
+        snprintf(text, sizeof text, "%.*s", (int)n, piece);
+        if (strstr(name, text)) return 1;
+        piece = piece[n] ? piece + n + 1 : NULL;
+    }
+    return !opt.row;
+}
+
 int main(int argc, char **argv) {
     amp_ctx *gpu_ctx, *cpu;
     size_t i;
@@ -930,6 +968,8 @@ int main(int argc, char **argv) {
             opt.bounds = value, k++;
         else if (!strcmp(argv[k], "--main"))
             opt.main = 1;
+        else if (!strcmp(argv[k], "--thin"))
+            opt.thin = 1;
         else if (!strcmp(argv[k], "--chain"))
             opt.chain = 1;
         else if (!strcmp(argv[k], "--quick"))
@@ -943,6 +983,7 @@ int main(int argc, char **argv) {
     if (!opt.code || hcu_sass_load(opt.code) < 1)
         return fprintf(stderr, "sass: --code NAME of NAME.cubin and NAME.sass\n"), 2;
     arch = hcu_sass_arch();
+    hcu_sass_partial(opt.thin);
     hcu_set_protect(0);
     hcu_set_arch(0, arch / 10, arch % 10);
     if (opt.chain) {
@@ -958,7 +999,7 @@ int main(int argc, char **argv) {
             arch);
     for (i = 0; i < ROWS; i++)
         for (d = 0; d < (opt.quick ? ZERO : DATA_KINDS); d++)
-            if ((!opt.row || strstr(rows[i].name, opt.row)) && (!opt.data || !strcmp(data_names[d], opt.data)))
+            if (row_is_asked_for(rows[i].name) && (!opt.data || !strcmp(data_names[d], opt.data)))
                 row_of(gpu_ctx, cpu, &rows[i], (data_kind)d);
     amp_ctx_destroy(gpu_ctx);
     amp_ctx_destroy(cpu);

@@ -2,8 +2,9 @@
 # usage: sass.sh ARCH...            The kernels' machine code, executed without a GPU: the CPU context's bits, and no more instructions
 #                                   per element than tests/expected/sass.txt says (3 % are allowed). Normal and half subnormal data.
 #        sass.sh --fast ARCH...     the same of the code that nvcc makes under --use_fast_math, which must change neither
+#        sass.sh --thin ARCH...     of that code some kernels, which nvcc makes in a tenth of the time
 #        sass.sh --record ARCH...   writes tests/expected/sass.txt, the tables of bounds in docs/numbers.md and bench/NOTES.md, and docs/img/roofline.svg
-# Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass (those of --fast in build/sass/fast), which make builds. Last line: N passed, N failed, N skipped.
+# Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass (in build/sass/fast and thin those of --fast and --thin), which make builds. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
@@ -38,14 +39,16 @@ if [ "${1:-}" = --record ]; then
     done
     exit
 fi
-passed=0 failed=0 code=$build/sass
-if [ "${1:-}" = --fast ]; then
-    shift
-    code=$build/sass/fast
-fi
+passed=0 failed=0 code=$build/sass thin=
+case ${1:-} in --fast | --thin)
+    code=$build/sass/${1#--}
+    # rows of the kernels that tests.mk names
+    [ "$1" = --fast ] || thin='cast |all_finite|histogram|clip|AdamW f32|AdamW f16 split|AdamW bf16 Kahan|f32, 10 classes|ordered product|dropout|quantize f32'
+    shift ;;
+esac
 for arch; do
     echo "---- sm_$arch"
-    "$build/sass/sass" --code "$code/sm_$arch" --quick --table "$table" >"$out" 2>&1
+    "$build/sass/sass" --code "$code/sm_$arch" ${thin:+--thin --row "$thin"} --quick --table "$table" >"$out" 2>&1
     rc=$?
     cat "$out"
     # shellcheck disable=SC2046 # two words are wanted

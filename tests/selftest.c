@@ -42,6 +42,12 @@ static void not_the_same(t_run *t) { t_same_everywhere(t, differs, NULL); }
 
 static void right(t_run *t) { CHECK(1 + 1 == 2); }
 
+static void names_its_file(t_run *t) {
+    const char *file = t_file("of_its_own");
+    CHECK(file[0]);
+    if (!options.verbose) printf("file %s\n", file);
+}
+
 static void cannot_run(t_run *t) { t_skip(t, "it says so"); }
 
 const t_test t_suite_mutants[] = {
@@ -56,6 +62,7 @@ const t_test t_suite_mutants[] = {
     {"fails.not_the_same", not_the_same, T_ALL},
     {"passes.right_host", right, T_HOST},
     {"passes.right", right, T_ALL},
+    {"passes.names_its_file", names_its_file, T_HOST},
     {"skips.cannot_run", cannot_run, T_ALL},
     {NULL, NULL, 0},
 };

@@ -76,6 +76,16 @@ harness() {
     verdicts=$?
     cp "$work/verdicts" "$work/log"
     if [ $rc = 1 ] && [ $verdicts = 0 ]; then ok; else bad "main.c (exit status $rc)"; fi
+    for i in 1 2 3; do "$build/selftest" --filter names_its_file >"$work/at_once.$i" & done
+    wait
+    cat "$work"/at_once.? >"$work/log"
+    for word in seed file; do
+        if [ "$(grep "^$word " "$work/log" | sort -u | wc -l)" = 3 ]; then ok; else bad "main.c: runs that begin at once share a $word"; fi
+    done
+    run "$build/selftest" --seed 1 --filter names_its_file
+    sed -n 's/^file //p' "$work/log" >"$work/named"
+    run "$build/selftest" --seed 1 --filter names_its_file
+    if [ -s "$work/named" ] && ! grep -q -F -f "$work/named" "$work/log"; then ok; else bad "main.c: runs with one seed share a file"; fi
 }
 
 # ---- run.sh ----
@@ -329,9 +339,9 @@ stands_in() { # TEXT: in place of the program
 }
 code() { # SED COMMAND: what it makes of the machine code of one kernel, and of the table
     mkdir -p "$work/code/sass"
-    cp "$build/sass/sass" "$build/sass/fast/sm_90.cubin" "$work/code/sass/"
-    sed "$1" "$build/sass/fast/sm_90.sass" >"$work/code/sass/sm_90.sass"
-    "$work/code/sass/sass" --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/expected/sass.txt}"
+    cp "$build/sass/sass" "$build/sass/thin/sm_90.cubin" "$work/code/sass/"
+    sed "$1" "$build/sass/thin/sm_90.sass" >"$work/code/sass/sm_90.sass"
+    "$work/code/sass/sass" --thin --code "$work/code/sass/sm_90" --row 'AdamW f32' --data normal --table "${2:-tests/expected/sass.txt}"
 }
 machine_code() {
     accepts "sass.sh: what is right" stands_in 'echo 1 passed, 0 failed, 0 skipped'
@@ -339,7 +349,7 @@ machine_code() {
     refuses "sass.sh: exit status 3" stands_in 'echo 1 passed, 0 failed, 0 skipped; exit 3'
     refuses "sass.sh: no counts" stands_in true
     refuses "sass.sh: a program that dies" stands_in 'kill -9 $$'
-    if ! [ -f "$build/sass/fast/sm_90.sass" ] || ! [ -x "$build/sass/sass" ]; then
+    if ! [ -f "$build/sass/thin/sm_90.sass" ] || ! [ -x "$build/sass/sass" ]; then
         skip "sass: no $build/sass/sass with machine code"
         return
     fi

@@ -832,7 +832,7 @@ static void rows_without_names(t_run *t) {
     CHECK(strstr(text, "(null)") == NULL);
 }
 static void plan_of_auto(t_run *t) {
-    amp_plan_layer layer = {"relu", AMP_OP_RELU, 0, 0, 0, 10, 0};
+    amp_plan_layer layer = {"relu", AMP_OP_RELU, 0, 0, 0, 10, 0, 0};
     amp_plan a, b;
     amp_policy p;
     CHECK_OK(amp_policy_init(t->ctx, &p, AMP_PRESET_AMP, NULL));

@@ -1,5 +1,5 @@
 /* test_layers.c - layers whose weights are stored [in, out]; sums of columns; activations apart from products; a bias
-   per row and batches that add up.  Guards: >>products. */
+   per row and batches that add up; masks.  Guards: >>products. */
 #include "ref.h"
 
 static amp_array filled(t_run *t, amp_dtype type, size_t n, float size) {
@@ -681,6 +681,318 @@ static void rows_and_batches_refused(t_run *t) {
     t_clear(t);
 }
 
+/* ---- masks of ReLU: what backward does with y, from a bit per element ---- */
+
+static size_t pitch_of(size_t cols) { return (cols + 7) / 8; }
+static amp_array mask_new(t_run *t, size_t rows, size_t cols) {
+    return amp_arrn(t_alloc(t, rows * pitch_of(cols)), AMP_MASK, rows * pitch_of(cols) * 8);
+}
+/* The bits of y[batches * rows, cols], whose rows are ld and whose batches `stride` elements apart, with zeros behind
+   the end of each row. */
+static void check_mask(t_run *t, amp_array mask, amp_array y, const amp_gemm_desc *g, size_t outputs) {
+    const size_t ld = g->ldd ? g->ldd : g->n, stride = g->stride_d ? g->stride_d : g->m * ld;
+    const size_t bytes = outputs * g->m * pitch_of(g->n), all = (outputs - 1) * stride + (g->m - 1) * ld + g->n;
+    uint8_t *got = (uint8_t *)t_host(t, bytes), *want = (uint8_t *)t_host(t, bytes);
+    const void *values = contents(t, y, all);
+    size_t z, i, j;
+    t_get(t, got, mask.data, bytes);
+    for (z = 0; z < outputs; z++)
+        for (i = 0; i < g->m; i++)
+            for (j = 0; j < g->n; j++) {
+                const float v = amp_load(values, y.dtype, z * stride + i * ld + j);
+                if (!(v <= 0.0f)) want[(z * g->m + i) * pitch_of(g->n) + j / 8] |= (uint8_t)(1u << j % 8);
+            }
+    t_check_bits(t, got, want, bytes, 1, "mask", __FILE__, __LINE__);
+}
+typedef struct masked {
+    amp_dtype type;
+    size_t rows, in, out;
+    uint32_t flags, accumulate, chain, scope;
+} masked;
+static const masked maskeds[] = {
+    {AMP_F16, 21, 35, 32, 0, 0, 0, 0},
+    {AMP_F16, 40, 16, 19, 0, 1, 1, 0},
+    {AMP_BF16, 3, 70, 264, 0, 0, 1, 0},
+    {AMP_BF16, 33, 24, 9, AMP_GEMM_ORDERED, 0, 0, 0},
+    {AMP_F32, 18, 20, 16, 0, 1, 0, 0},
+    {AMP_F32, 65, 9, 11, AMP_GEMM_ORDERED, 0, 1, 0},
+    {AMP_F32, 12, 40, 24, 0, 0, 0, 1},
+};
+/* Weights of 0 leave the bias in the first columns: what is 0, what becomes 0 in F16, and what is no number. */
+static void mask_layer(t_run *t, amp_linear_desc *l, const masked *m) {
+    static const uint32_t odd[9] = {
+        0, 0x80000000u, 0x32800000u, 0x33800000u, 0x7fc00000u, 0xffc00000u, 0x7f800000u, 0xff800000u, 0x80000001u};
+    float *bias = (float *)t_host(t, m->out * sizeof *bias);
+    void *w = t_host(t, m->out * m->in * amp_dtype_size(m->type));
+    memset(l, 0, sizeof *l);
+    l->rows = m->rows;
+    l->in = m->in;
+    l->out = m->out;
+    l->act = AMP_RELU;
+    l->flags = m->flags;
+    l->accumulate = m->accumulate;
+    t_fill_real(t, bias, AMP_F32, m->out, 0.2f);
+    t_fill_real(t, w, m->type, m->out * m->in, 0.2f);
+    memcpy(bias, odd, sizeof odd);
+    memset(w, 0, 9 * m->in * amp_dtype_size(m->type));
+    l->x = filled(t, m->type, m->rows * m->in, 1.0f);
+    l->w = amp_arr(t_put(t, w, m->out * m->in * amp_dtype_size(m->type)), m->type);
+    l->bias = amp_arr(t_put(t, bias, m->out * sizeof *bias), AMP_F32);
+    l->dy = filled(t, m->scope ? AMP_F16 : m->type, m->rows * m->out, 1.0f);
+    l->dx = empty(t, m->type, m->rows * m->in);
+    l->dw = filled(t, m->type, m->in * m->out, 1.0f);
+    l->dbias = filled(t, AMP_F32, m->out, 1.0f);
+    l->y = empty(t, m->scope ? AMP_F16 : m->type, m->rows * m->out);
+}
+static void mask_run(t_run *t, amp_linear_desc *l, amp_linear_desc *before, const masked *m, amp_precision *made) {
+    if (m->chain) {
+        l->before = before;
+        before->after = l;
+    }
+    if (m->scope) l->record = made;
+    if (m->scope) CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    if (m->flags) CHECK_OK(amp_linear_tune(t->ctx, l)); /* else each might choose another algorithm */
+    CHECK_OK(amp_linear_forward(t->ctx, l));
+    if (l->aux.data) l->y.data = NULL; /* backward does without */
+    CHECK_OK(amp_linear_backward(t->ctx, l));
+    if (m->scope) CHECK_OK(amp_autocast_end(t->ctx));
+    if (m->scope) CHECK_OK(amp_autocast_release(t->ctx));
+}
+static void mask_in_layers(t_run *t) {
+    size_t i;
+    for (i = 0; i < sizeof maskeds / sizeof *maskeds; i++) {
+        const masked *m = &maskeds[i];
+        const size_t ny = m->rows * m->out, nx = m->rows * m->in, nw = m->in * m->out;
+        amp_linear_desc by_y, by_mask, before = AMP_ZERO, before_mask = AMP_ZERO;
+        amp_precision made[2] = {{0, AMP_AUTO, AMP_AUTO, AMP_AUTO}, {0, AMP_AUTO, AMP_AUTO, AMP_AUTO}};
+        amp_gemm_desc shape = AMP_ZERO;
+        amp_array y;
+        t_note(t, "layer %d", (int)i);
+        mask_layer(t, &by_y, m);
+        by_mask = by_y;
+        by_mask.dy = copy_of(t, by_y.dy, ny);
+        by_mask.dw = copy_of(t, by_y.dw, nw);
+        by_mask.dbias = copy_of(t, by_y.dbias, m->out);
+        by_mask.dx = empty(t, m->type, nx);
+        by_mask.y = y = empty(t, by_y.y.dtype, ny);
+        by_mask.aux = mask_new(t, m->rows, m->out);
+        before.rows = m->rows; /* its y is x */
+        before.in = 1;
+        before.out = m->in;
+        before.act = AMP_RELU;
+        before.y = by_y.x;
+        before.dbias = filled(t, AMP_F32, m->in, 1.0f);
+        before_mask = before;
+        before_mask.y.data = NULL;
+        before_mask.aux = mask_new(t, m->rows, m->in);
+        before_mask.dbias = copy_of(t, before.dbias, m->in);
+        shape.m = m->rows;
+        shape.n = m->in;
+        if (m->chain) { /* a mask of x, made by hand */
+            const void *x = contents(t, by_y.x, nx);
+            uint8_t *bits = (uint8_t *)t_host(t, m->rows * pitch_of(m->in));
+            size_t r, c;
+            for (r = 0; r < m->rows; r++)
+                for (c = 0; c < m->in; c++)
+                    if (amp_load(x, m->type, r * m->in + c) > 0)
+                        bits[r * pitch_of(m->in) + c / 8] |= (uint8_t)(1u << c % 8);
+            t_set(t, before_mask.aux.data, bits, m->rows * pitch_of(m->in));
+        }
+        mask_run(t, &by_y, &before, m, &made[0]);
+        mask_run(t, &by_mask, &before_mask, m, &made[1]);
+        shape.n = m->out;
+        check_mask(t, by_mask.aux, y, &shape, 1);
+        same_array(t, "y", y, by_y.y, ny);
+        same_array(t, "dy", by_mask.dy, by_y.dy, ny);
+        same_array(t, "dx", by_mask.dx, by_y.dx, nx);
+        same_array(t, "dw", by_mask.dw, by_y.dw, nw);
+        same_array(t, "dbias", by_mask.dbias, by_y.dbias, m->out);
+        if (m->chain) same_array(t, "before.dbias", before_mask.dbias, before.dbias, m->in);
+        t_clear(t);
+    }
+}
+/* One product, forward with a mask, and backward through it as through d; g->d is then backward's. */
+static void mask_product(t_run *t, amp_gemm_desc *g, amp_dtype to) {
+    const size_t outputs = g->sum_batches ? 1 : g->batch ? g->batch : 1;
+    const size_t ld = g->ldd ? g->ldd : g->n, all = ((outputs - 1) * g->m + g->m - 1) * ld + g->n;
+    amp_gemm_desc back;
+    amp_array by_y, by_mask;
+    g->act = AMP_RELU;
+    g->d = empty(t, to, all);
+    g->aux = mask_new(t, outputs * g->m, g->n);
+    CHECK_OK(amp_gemm_tune(t->ctx, g));
+    CHECK_OK(amp_gemm(t->ctx, g));
+    check_mask(t, g->aux, g->d, g, outputs);
+    back = *g;
+    back.backward = 1;
+    back.bias.data = NULL;
+    back.alpha = amp_opt(-0.5f); /* other numbers than forward's */
+    back.d = by_mask = empty(t, to, all);
+    CHECK_OK(amp_gemm(t->ctx, &back));
+    back.d = by_y = empty(t, to, all);
+    back.aux = g->d;
+    CHECK_OK(amp_gemm(t->ctx, &back));
+    same_array(t, "backward", by_mask, by_y, all);
+    g->d = by_mask;
+}
+static void mask_of_products(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F16, AMP_BF16, AMP_F32};
+    int round, rounds = t_rounds(t, 80, 2000, 20, 80);
+    for (round = 0; round < rounds; round++) {
+        const amp_dtype type = types[t_below(t, 3)];
+        amp_dtype to = t_below(t, 3) ? type : AMP_F32;
+        amp_gemm_desc g = AMP_ZERO;
+        g.flags = t_below(t, 2) ? AMP_GEMM_ORDERED : 0;
+        if (g.flags && t_below(t, 4) == 0) to = t_below(t, 2) ? AMP_F8E4M3 : AMP_F8E5M2;
+        g.m = 1 + t_below(t, t_below(t, 2) ? 4 : 60);
+        g.n = t_below(t, 8) ? 1 + t_below(t, 70) : 1;
+        if (g.n == 1) g.flags = AMP_GEMM_ORDERED; /* on the CPU a column is a row without a mask */
+        g.k = 1 + t_below(t, t_below(t, 4) ? 20 : 300);
+        if (t_below(t, 3) == 0) g.batch = 2 + t_below(t, 3);
+        if (g.batch && to == AMP_F32) g.sum_batches = t_below(t, 2);
+        if (t_below(t, 3) == 0) g.ldd = g.n + t_below(t, 9);
+        g.trans_b = t_below(t, 2);
+        g.a = filled(t, type, (g.batch + 1) * g.m * g.k, 1.0f);
+        g.b = filled(t, type, (g.batch + 1) * g.k * g.n, 0.3f);
+        if (t_below(t, 2)) g.bias = filled(t, AMP_F32, g.n, 0.5f);
+        t_note(t, "round %d: %d x %d x %d, ldd %d, batch %d, flags %d, %s to %s", round, (int)g.m, (int)g.n, (int)g.k,
+            (int)g.ldd, (int)g.batch, (int)g.flags, amp_dtype_name(type), amp_dtype_name(to));
+        mask_product(t, &g, to);
+        t_clear(t);
+    }
+}
+static void mask_scenario(t_run *t, t_blob *b, const void *arg) {
+    static const size_t sizes[5][3] = {{1, 300, 9}, {5, 17, 40}, {70, 64, 33}, {33, 1, 12}, {9, 530, 270}};
+    int c;
+    (void)arg;
+    for (c = 0; c < 5; c++) {
+        const amp_dtype type = c % 3 == 0 ? AMP_F16 : c % 3 == 1 ? AMP_F32 : AMP_BF16;
+        amp_gemm_desc g = AMP_ZERO;
+        g.m = sizes[c][0];
+        g.n = sizes[c][1];
+        g.k = sizes[c][2];
+        g.flags = AMP_GEMM_ORDERED;
+        g.a = filled(t, type, g.m * g.k, 1.0f);
+        g.b = filled(t, type, g.k * g.n, 0.3f);
+        mask_product(t, &g, type);
+        t_blob_dev(t, b, g.aux.data, g.m * pitch_of(g.n));
+        blob_values(t, b, g.d, g.m * g.n);
+        t_clear(t);
+    }
+}
+static void mask_same_everywhere(t_run *t) { t_same_everywhere(t, mask_scenario, NULL); }
+/* GELU's and SiLU's aux in FP8: the value before, saturated; backward is that of what is kept there. */
+static void aux_in_f8(t_run *t) {
+    static const amp_act acts[3] = {AMP_GELU, AMP_GELU_ERF, AMP_SILU};
+    static const float far[8] = {448.0f, -500.0f, 1e6f, -1e30f, INFINITY, -INFINITY, 464.0f, 1e-3f};
+    int c;
+    for (c = 0; c < 12; c++) {
+        const amp_dtype type = c % 3 == 0 ? AMP_F16 : c % 3 == 1 ? AMP_F32 : AMP_BF16;
+        const amp_dtype f8 = c % 2 ? AMP_F8E4M3 : AMP_F8E5M2;
+        const size_t rows = 9, in = 24, out = 37, ny = rows * out;
+        const int exact = type == AMP_F32 || c >= 6; /* else cuBLASLt rounds before */
+        amp_linear_desc l = AMP_ZERO;
+        amp_activation_desc d = AMP_ZERO;
+        uint8_t *kept, *want = (uint8_t *)t_host(t, ny);
+        float *bias = (float *)t_host(t, out * sizeof *bias);
+        void *w = t_host(t, out * in * amp_dtype_size(type));
+        const float *before;
+        size_t i;
+        t_note(t, "case %d: %s beside %s", c, amp_dtype_name(f8), amp_dtype_name(type));
+        t_fill_real(t, bias, AMP_F32, out, 1.0f);
+        t_fill_real(t, w, type, out * in, 0.3f);
+        memcpy(bias, far, sizeof far);
+        memset(w, 0, 8 * in * amp_dtype_size(type));
+        l.rows = rows;
+        l.in = in;
+        l.out = out;
+        l.act = acts[c / 2 % 3];
+        l.flags = c >= 6 ? AMP_GEMM_ORDERED : 0;
+        l.x = filled(t, type, rows * in, 1.0f);
+        l.w = amp_arr(t_put(t, w, out * in * amp_dtype_size(type)), type);
+        l.bias = amp_arr(t_put(t, bias, out * sizeof *bias), AMP_F32);
+        l.y = empty(t, type, ny);
+        l.aux = empty(t, f8, ny);
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        kept = (uint8_t *)contents(t, l.aux, ny);
+        l.y = l.aux = empty(t, AMP_F32, ny); /* the same product, unrounded */
+        l.act = AMP_ACT_NONE;
+        l.aux.data = NULL;
+        CHECK_OK(amp_linear_forward(t->ctx, &l));
+        before = (const float *)contents(t, l.y, ny);
+        for (i = 0; i < ny; i++)
+            want[i] =
+                f8 == AMP_F8E4M3 ? amp_f8e4m3_from_f32_sat(before[i]).bits : amp_f8e5m2_from_f32_sat(before[i]).bits;
+        for (i = 0; i < ny && !exact; i++) { /* of a product that was rounded: half a step of it, and of FP8 */
+            const float v = amp_load(kept, f8, i), limit = f8 == AMP_F8E4M3 ? 448.0f : 57344.0f;
+            const float x = before[i] > limit ? limit : before[i] < -limit ? -limit : before[i];
+            if (fabsf(v - x) <= 0.13f * fabsf(x) + 0.05f) want[i] = kept[i];
+        }
+        CHECK_BITS(kept, want, ny, 1);
+        CHECK(f8 != AMP_F8E4M3 || (kept[0] == 0x7e && kept[1] == 0xfe && kept[4] == 0x7e && kept[5] == 0xfe));
+        l.act = acts[c / 2 % 3];
+        l.aux = amp_arr(t_put(t, kept, ny), f8);
+        l.y.data = NULL;
+        l.dy = filled(t, type, ny, 1.0f);
+        l.dbias = empty(t, AMP_F32, out);
+        d.act = l.act;
+        d.count = ny;
+        d.x = l.aux;
+        d.dy = l.dy;
+        d.dx = empty(t, type, ny);
+        CHECK_OK(amp_activation(t->ctx, &d));
+        CHECK_OK(amp_linear_backward(t->ctx, &l));
+        same_array(t, "dy", l.dy, d.dx, ny);
+        t_clear(t);
+    }
+}
+static void mask_refused(t_run *t) {
+    amp_linear_desc l = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    l.rows = 4;
+    l.in = 3;
+    l.out = 9; /* two bytes in a row */
+    l.x = filled(t, AMP_F32, 12, 1.0f);
+    l.w = filled(t, AMP_F32, 27, 1.0f);
+    l.y = empty(t, AMP_F32, 36);
+    l.dy = filled(t, AMP_F32, 36, 1.0f);
+    l.dw = empty(t, AMP_F32, 27);
+    l.aux = mask_new(t, 4, 9);
+    CHECK(amp_dtype_size(AMP_MASK) == 0 && strcmp(amp_dtype_name(AMP_MASK), "mask") == 0);
+    CHECK_STATUS(amp_cast(t->ctx, l.aux, l.x, 8, NULL), AMP_ERR_INVALID_ARG, "dst.dtype mask");
+    l.act = AMP_GELU;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "aux mask AMP_RELU");
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "aux mask AMP_RELU");
+    l.act = AMP_RELU;
+    l.aux.count = 63;
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "aux.count 63 64 bits");
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "aux.count 63 64 bits");
+    l.aux.count = 64;
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    l.aux.data = (char *)l.y.data + 143; /* its last byte is y's */
+    CHECK_STATUS(amp_linear_forward(t->ctx, &l), AMP_ERR_INVALID_ARG, "y|aux overlaps");
+    l.y.data = NULL;
+    l.aux.data = (char *)l.dy.data - 7;
+    CHECK_STATUS(amp_linear_backward(t->ctx, &l), AMP_ERR_INVALID_ARG, "dy|aux overlaps");
+    g.m = g.k = 2;
+    g.n = 17;
+    g.act = AMP_RELU;
+    g.a = filled(t, AMP_F32, 4, 1.0f);
+    g.b = filled(t, AMP_F32, 34, 1.0f);
+    g.d = empty(t, AMP_F32, 34);
+    g.aux = mask_new(t, 2, 17);
+    g.aux.count = 47;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.aux.count 47 48");
+    g.aux.count = 0;
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    g.act = AMP_TANH;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.aux mask AMP_RELU");
+    g.act = AMP_RELU;
+    g.d.dtype = AMP_MASK;
+    CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.d.dtype mask");
+    t_clear(t);
+}
+
 const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {"layers.no_record", no_record, T_ALL},
     {"layers.cache_ends_with_backward", cache_ends_with_backward, T_ALL},
@@ -690,4 +1002,6 @@ const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"act.same_everywhere", activation_same_everywhere, T_ALL}, {"act.refused", activation_refused, T_ALL},
     {"act.in_layers", activation_in_layers, T_ALL}, {"gemm.rows_and_batches", rows_and_batches, T_ALL},
     {"gemm.batches_same_everywhere", batches_same_everywhere, T_ALL},
-    {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {NULL, NULL, 0}};
+    {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {"mask.in_layers", mask_in_layers, T_ALL},
+    {"mask.products", mask_of_products, T_ALL}, {"mask.same_everywhere", mask_same_everywhere, T_ALL},
+    {"mask.refused", mask_refused, T_ALL}, {"act.aux_in_f8", aux_in_f8, T_ALL}, {NULL, NULL, 0}};

@@ -7,11 +7,12 @@
 
 /* What is planned is what the ledger says, to the byte, under every policy and some layouts. */
 static void plan_ledger(t_run *t) {
-    static const amp_plan_layer layers[] = {{"embed", AMP_OP_LINEAR, 0, 300 * 70, 300, 64 * 300, 0},
-        {"norm", AMP_OP_LAYER_NORM, 0, 300, 300, 64 * 300, 2 * 64},
-        {"bn", AMP_OP_BATCH_NORM, 0, 300, 300, 64 * 300, 600}, {"act", AMP_OP_RELU, 0, 0, 0, 64 * 300, 0},
-        {"wide", AMP_OP_MATMUL, 1, 300 * 701, 701, 64 * 701, 0}, {"odd", AMP_OP_LINEAR, 0, 1, 0, 1, 1},
-        {"loss", AMP_OP_CROSS_ENTROPY, 0, 0, 0, 64, 64}};
+    static const amp_plan_layer layers[] = {{"embed", AMP_OP_LINEAR, 0, 300 * 70, 300, 64 * 300, 0, 0},
+        {"norm", AMP_OP_LAYER_NORM, 0, 300, 300, 64 * 300, 2 * 64, 0},
+        {"bn", AMP_OP_BATCH_NORM, 0, 300, 300, 64 * 300, 600, 0},
+        {"act", AMP_OP_RELU, 0, 0, 0, 64 * 300, 0, 64 * 8 * 38}, /* and a mask of 64 rows of 300 */
+        {"wide", AMP_OP_MATMUL, 1, 300 * 701, 701, 64 * 701, 0, 0}, {"odd", AMP_OP_LINEAR, 0, 1, 0, 1, 1, 3},
+        {"loss", AMP_OP_CROSS_ENTROPY, 0, 0, 0, 64, 64, 0}};
     enum { N = sizeof layers / sizeof layers[0] };
     uint32_t preset;
     int variant;
@@ -23,7 +24,7 @@ static void plan_ledger(t_run *t) {
             amp_plan plan;
             amp_params *set = NULL;
             uint64_t saved = 0;
-            void *acts[N], *stats[N];
+            void *acts[N], *stats[N], *masks[N];
             size_t i;
             o.low = variant == 1 ? AMP_BF16 : AMP_AUTO;
             t_note(t, "%s, variant %d", amp_preset_name((amp_preset)preset), variant);
@@ -60,6 +61,7 @@ static void plan_ledger(t_run *t) {
                 CHECK_OK(amp_alloc(t->ctx, &acts[i],
                     (size_t)layers[i].saved * amp_dtype_size(amp_policy_output(&p, layers[i].op, AMP_F32)), "acts"));
                 CHECK_OK(amp_alloc(t->ctx, &stats[i], (size_t)layers[i].saved_f32 * 4, "acts"));
+                CHECK_OK(amp_alloc(t->ctx, &masks[i], (size_t)(layers[i].saved_bits + 7) / 8, "acts"));
             }
             CHECK_OK(amp_params_commit(set));
             CHECK_EQ(plan.master, t_ledger(t->ctx, "plan.master").bytes);
@@ -87,6 +89,7 @@ static void plan_ledger(t_run *t) {
             for (i = 0; i < N; i++) {
                 CHECK_OK(amp_free(t->ctx, acts[i]));
                 CHECK_OK(amp_free(t->ctx, stats[i]));
+                CHECK_OK(amp_free(t->ctx, masks[i]));
             }
             amp_params_destroy(set);
         }

@@ -259,6 +259,7 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     const amp_gemm_desc *g = &c->g;
     grid_element e = {0, 0, 0, 0};
     int rounds_first = t->place->kind == T_KIND_CUDA && c->d.type != AMP_F32;
+    int short_sums = t->place->kind == T_KIND_CUDA && c->f8 && !(g->flags & AMP_GEMM_ORDERED);
     size_t l;
     for (l = 0; l < g->k; l++) {
         double x = g->trans_a ? at(&c->a, b, l, i) : at(&c->a, b, i, l);
@@ -268,6 +269,7 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     }
     e.before *= c->alpha;
     e.magnitude *= fabs(c->alpha);
+    if (short_sums) e.extra = 1.13 * ldexp(e.magnitude, -11); /* of FP8 on Tensor Cores */
     if (c->use_c != NO_C) {
         double x = c->beta * at(&c->c, b, i, j);
         e.before += x;
@@ -277,13 +279,14 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
         double x = (double)amp_load(c->bias, g->bias.dtype, j);
         amp_dtype type = c->d.type; /* in which cuBLASLt reads a bias */
         if (c->f8) type = type == AMP_F16 ? AMP_F16 : AMP_BF16;
+        if (rounds_first) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type); /* where k is split, the sum is */
+        if (rounds_first && g->bias.dtype != type) e.extra += ref_half_ulp(x, type) * 1.13;
         e.before += x;
         e.magnitude += fabs(x);
-        if (rounds_first && g->bias.dtype != type) e.extra = ref_half_ulp(x, type) * 1.13;
     }
     if (c->grad) {
         double x = at(&c->aux, b, i, j), slope = g->act == AMP_GELU ? ref_gelu_grad(x) : (double)(x > 0.0);
-        if (rounds_first) e.extra = 1.13 * ref_half_ulp(e.before, c->d.type);
+        if (rounds_first) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type);
         e.extra += 4e-6 * fabs(e.before);
         e.after = e.before * slope;
         return e;
@@ -984,8 +987,10 @@ static void linear_layers(t_run *t) {
                     s += fabs(fx[r * L.in + i] * fw[o * L.in + i]);
                 bound[r * L.out + o] = ((double)L.in + 4) * EPS * s * 1.13 +
                     (L.act == AMP_GELU ? 4e-7 * fabs(before[r * L.out + o]) : 0.0);
-                if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32 && bt != L.type)
-                    bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type); /* rounded first */
+                if (fb && t->place->kind == T_KIND_CUDA && L.type != AMP_F32) { /* rounded first: the bias, the sum */
+                    if (bt != L.type) bound[r * L.out + o] += 1.13 * ref_half_ulp(fb[o], L.type);
+                    bound[r * L.out + o] += 1.13 * ref_half_ulp(before[r * L.out + o] - fb[o], L.type);
+                }
                 if (L.act == AMP_GELU && t->place->kind == T_KIND_CUDA && L.type != AMP_F32)
                     bound[r * L.out + o] += 1.13 * ref_half_ulp(before[r * L.out + o], L.type);
             }

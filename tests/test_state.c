@@ -973,6 +973,19 @@ static void sealed_but_wrong(t_run *t) {
     golden_free(&g);
 }
 
+/* It is as it was saved, and the next overflow lowers the scale. */
+static void spent_tracker(t_run *t, golden *g, int32_t want) {
+    amp_step_desc d = t_rate_0();
+    amp_scaler_info info = set_info(t, g->s);
+    const float scale = info.scale;
+    CHECK_EQ(info.hysteresis_tracker, want);
+    d.optimizer = AMP_SGD;
+    set_grad_bits(t, g->p, 0, 0, 0x7c00u);
+    CHECK_OK(amp_step(g->p, g->s, &d));
+    info = set_info(t, g->s);
+    CHECK_F32(info.scale, scale / 2);
+    CHECK_EQ(info.hysteresis_tracker, want > INT32_MIN ? want - 1 : want);
+}
 /* What load takes is what create and steps can make, though the checksum is right: one number of a scaler's section. */
 static void sealed_rules(t_run *t) {
     static const struct {
@@ -1002,6 +1015,8 @@ static void sealed_rules(t_run *t) {
         {28, 0x80000000, "hysteresis"},
         {32, 2, "counts"},
         {32, 0, NULL},
+        {32, 0xfffffffb, NULL}, /* -5, after overflows beyond the rule's */
+        {32, 0x80000000, NULL},
         {36, 3, "mode 3"},
         {36, AMP_SCALER_STATIC, NULL},
         {48, 7, "counts"},
@@ -1020,27 +1035,28 @@ static void sealed_rules(t_run *t) {
             wrong(t, &g, path, rows[i].words);
         else
             CHECK_OK(amp_state_load(t->ctx, path, &g.st));
+        if (rows[i].at == 32 && !rows[i].words) spent_tracker(t, &g, (int32_t)(uint32_t)rows[i].bits);
     }
     golden_free(&g);
 }
-/* The same of an amp_fp8 with 2 tensors, histories of 4: a state has scale, inverse, amax, window, place. */
+/* The same of an amp_fp8 with 2 tensors, histories of 4: a state has inverse, amax, window, place, scale. */
 static void sealed_fp8(t_run *t) {
     static const struct {
         size_t at; /* in the words of the section */
         uint64_t bits;
         const char *words;
     } rows[] = {
-        {0, 0x7fc00000, "FP8 scale"},
-        {0, 0xbf800000, "FP8 scale"},
-        {32, 0, "FP8 scale"},
-        {36, 0x7f800000, "FP8 scale"},
-        {0, 0x40000000, NULL},
-        {8, 0x7fc00000, "FP8 tensor"},
-        {8, 0x7f800000, NULL}, /* an Inf was cast */
-        {44, 0x80000000, "FP8 tensor"},
-        {16, 4, "FP8 tensor"},
-        {48, 0xffffffff, "FP8 tensor"},
-        {16, 3, NULL},
+        {16, 0x7fc00000, "FP8 scale"},
+        {16, 0xbf800000, "FP8 scale"},
+        {48, 0, "FP8 scale"},
+        {32, 0x7f800000, "FP8 scale"},
+        {16, 0x40000000, NULL},
+        {4, 0x7fc00000, "FP8 tensor"},
+        {4, 0x7f800000, NULL}, /* an Inf was cast */
+        {40, 0x80000000, "FP8 tensor"},
+        {12, 4, "FP8 tensor"},
+        {44, 0xffffffff, "FP8 tensor"},
+        {12, 3, NULL},
         {20, 1, "FP8 tensor"},
         {24, 1, "FP8 tensor"},
         {64, 0x7fc00000, "FP8 history"},

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""gpu_row.py CHECK-GPU.JSON [GPUS.MD] - the row of a page of `make check-gpu` into docs/gpus.md, in the order of architectures and names; a row
-of the same GPU, driver and commit is replaced. Exit status 1, with a sentence: the file is no such page, or not one of a GPU."""
+"""gpu_row.py CHECK-GPU.JSON [GPUS.MD [MEASURED.TXT]] - the row of a page of `make check-gpu` into docs/gpus.md, in the order of architectures
+and names; a row of the same GPU, driver and commit is replaced. The shares of its kernels go to tests/expected/measured.txt (with GPUS.MD
+alone they do not), from where `make sass-table` has its last column. Exit status 1, with a sentence: the file is no such page, or not one of a GPU."""
 import json
 import os
 import sys
@@ -52,10 +53,26 @@ def same(a, b):
     return a.split(' | ')[:3] == b.split(' | ')[:3]
 
 
+def write(path, text):
+    with open(path + '.new', 'w', encoding='utf-8') as f:
+        f.write(text)
+    os.replace(path + '.new', path)
+
+
+def record(path, page):
+    """What its kernels reached, for the tables of counts; the latest page of a GPU stays."""
+    name = page['device']['name']
+    lines = [line for line in open(path, encoding='utf-8').read().splitlines() if not line.startswith(name + '\t')]
+    lines += ['%s\t%s\t%.2f' % (name, k['name'], k['share']) for k in page['kernels'] if k.get('share') is not None]
+    write(path, '\n'.join(lines) + '\n')
+
+
 def main():
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) not in (2, 3, 4):
         sys.exit(__doc__)
-    path = sys.argv[2] if len(sys.argv) == 3 else os.path.join(os.path.dirname(__file__), '..', 'docs', 'gpus.md')
+    top = os.path.join(os.path.dirname(__file__), '..')
+    path = sys.argv[2] if len(sys.argv) > 2 else os.path.join(top, 'docs', 'gpus.md')
+    measured = sys.argv[3] if len(sys.argv) > 3 else os.path.join(top, 'tests', 'expected', 'measured.txt')
     try:
         page = json.load(open(sys.argv[1], encoding='utf-8'))
         if page['runs_on'] != 'GPU':
@@ -69,9 +86,9 @@ def main():
     rows = sorted([r for r in lines[begin:end] if not same(r, row)] + [row], key=order)
     lines[begin:end] = rows
     text = '\n'.join(lines).replace(' No row yet: the CUDA code has not run on a GPU.', '')
-    with open(path + '.new', 'w', encoding='utf-8') as f:
-        f.write(text)
-    os.replace(path + '.new', path)
+    write(path, text)
+    if len(sys.argv) != 3:
+        record(measured, page)
     print(row)
 
 

@@ -5,7 +5,8 @@
 #   labs.sh check [--quick] [N]...   the checkers themselves: each solution passes, each wrong one and the unfilled file are refused
 #                               with the right sentence (tests/labs); --quick: of the wrong ones of a lab only some,
 #                               without sanitizers, and without N two labs, others each day. Last line: N passed, ...
-#   labs.sh export DIR          makes the students' folder: the labs, amp.h, the host runtime of CUDA, a Makefile; no solutions
+#   labs.sh export DIR [--seed WORD]    makes the students' folder: the labs, amp.h, the host runtime of CUDA, a Makefile; no solutions.
+#                               --seed: with other numbers and tasks (examples/labs/variant.h), the same for the same word
 #   labs.sh runtime             builds what all labs share (run and check do that, too)
 #
 # Reads: CC CXX CLANGXX CUDA_HOME NVCC MAKE BUILD; IMPL, an object with amp's implementation; LAB_SECONDS, the CPU seconds of a lab (8);
@@ -293,6 +294,7 @@ foreign() {
                 line = substr(line, RSTART + RLENGTH)
                 why = ""
                 if (word ~ /^check_/) why = "belongs to the checker"
+                if (word ~ /^LAB[0-9]+_/) why = "belongs to the checker; write the number that your page gives"
                 if (word ~ /^amp_/ && !index(allowed, " " word " ")) why = "does the work for you; here it is yours to write"
                 if (word ~ /^(_Float16|__fp16|__bf16)$/) why = "does the rounding for you; here it is yours to write"
                 if (why == "") continue
@@ -327,7 +329,7 @@ run() { # NUMBER [FILE]
     one "$1" "$file" "$out/$1"
     # what the student printed, and the warnings; the sentence last
     grep -E "^[^ ]*(lab\.c|lab\.cu):[0-9]+:[0-9]+: warning: " "$out/$1/messages" 2>/dev/null | sed 's|^[^ ]*/||' | head -n 5
-    if [ -r "$out/$1/log" ]; then grep -v "^lab $1: \|^$" "$out/$1/log" | head -n 40; fi
+    if [ -r "$out/$1/log" ]; then grep -v "^lab $1: \|^$" "$out/$1/log" | head -n 80; fi
     cat "$out/$1/verdict"
     passed "$1" "$out/$1"
 }
@@ -385,12 +387,28 @@ check_lab() { # NUMBER
         tried=$((tried + 1))
         planted "$number" "$wrong" "$work/$(basename "$wrong" ".$extension")"
     done
+    check_variant "$number" "$secret" "$work"
     if [ $count -ge 4 ]; then ok
     else bad "lab $number: $count wrong solutions, at least 4 are wanted"; fi
     for heading in What Why 'The formula' 'Hand in' Hints; do
         grep -q "^## $heading" "$labs/$folder/README.md" || bad "lab $number: README.md has no chapter \"$heading\""
     done
     echo "lab $number: solution, unfilled file and $tried of $count wrong solutions: $(($(date +%s) - begin)) s"
+}
+# In the variant of a class the solution of tests/labs is refused, and one for that variant passes: variant.txt changes the solution, and the
+# names of its numbers stand for what variant.h has there.
+check_variant() { # NUMBER SECRET WORK
+    awk -v to="$3/made/" -v extension="$extension" -f "$here/labs_wrong.awk" "$2/solution.$extension" "$2/variant.txt" ||
+        bad "lab $1: variant.txt does not fit the solution"
+    sed -n 's/^#define \(LAB[0-9]*_[A-Z]*\)  *\(.*\)/s|\1|\2|g/p' "$out/varied/variant.h" >"$3/numbers"
+    sed -f "$3/numbers" "$3/made/variant.$extension" >"$3/made/varied.$extension"
+    (labs=$out/varied && one "$1" "$3/made/varied.$extension" "$3/varied")
+    if passed "$1" "$3/varied"; then ok
+    else bad "lab $1: the variant's solution is refused: $(cat "$3/varied/verdict")"; fi
+    [ -z "$quick" ] || [ "$extension" != cu ] || return 0 # a third of a minute
+    (labs=$out/varied && one "$1" "$2/solution.$extension" "$3/unvaried")
+    if grep -q "^lab $1: passed\|does not compile\|crashes" "$3/unvaried/verdict"; then bad "lab $1: of a variant the solution of tests/labs says: $(cat "$3/unvaried/verdict")"
+    else ok; fi
 }
 # The variants of the host runtime of which one must be here, so that this mistake is found; nothing for what each finds.
 finder() { # FILE
@@ -445,8 +463,9 @@ check() {
     sanitizers >/dev/null
     [ -n "$(no_cuda)" ] || cuda_runtime || die "the host runtime does not build"
     jobs=${LAB_JOBS:-$([ -n "$quick" ] && echo 1 || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
-    rm -rf "$out/taken"
+    rm -rf "$out/taken" "$out/varied"
     mkdir -p "$out/taken"
+    (export_to "$out/varied" --seed first) >/dev/null || die "export --seed"
     workers=
     while [ "$jobs" -gt 0 ]; do
         jobs=$((jobs - 1))
@@ -491,6 +510,7 @@ exported() {
     cp "$hidden/01-half/solution.c" "$out/students/01-half/lab.c"
     if in_export 1 && tail -n 1 "$out/students.log" | grep -q '^lab 1: passed'; then ok
     else bad "make lab N=1 in the students' folder: $(tail -n 3 "$out/students.log")"; fi
+    for word in fall fall spring; do variant "$word" | cksum; done | uniq | wc -l | grep -q 2 && ok || bad "a word gives the same numbers, and another word others"
     (cd "$out/students" && env -u BUILD LABS='1 2' tools/labs_class.sh grade . "$out/results.json") >"$out/students.log" 2>&1
     if [ "$(grep -c '"score": 10, "max_score": 10, "output": ".*lab 1: passed' "$out/results.json") $(grep -c '"score": 0, .*still to be written"' "$out/results.json")" = "1 1" ]; then ok
     else bad "labs_class.sh grade: $(cat "$out/results.json" "$out/students.log")"; fi
@@ -505,32 +525,84 @@ exported() {
 # What a class gets, for Gradescope and for GitHub Classroom: their files are there, in their formats.
 classes() {
     rm -rf "$out/classroom" "$out/gradescope.zip"
-    "$here/labs_class.sh" classroom "$out/classroom" 2 3 >/dev/null
+    "$here/labs_class.sh" classroom "$out/classroom" --seed fall 2 3 >/dev/null
     page=$out/classroom/.github/workflows/classroom.yml
-    if [ "$(grep -c 'autograding-command-grader@' "$page")" = 2 ] && grep -q '^          runners: lab-2,lab-3$' "$page"; then ok
+    if [ "$(grep -c 'autograding-command-grader@' "$page")" = 2 ] && grep -q "This class" "$out/classroom/02-sums/README.md" && grep -q '^          runners: lab-2,lab-3$' "$page"; then ok
     else bad "labs_class.sh classroom: $(cat "$page")"; fi
     if python3 -c 'import yaml' 2>/dev/null; then
         if python3 -c 'import sys, yaml; j = yaml.safe_load(open(sys.argv[1]))["jobs"]["run-autograding-tests"]; assert len(j["steps"]) == 5' "$page"; then ok
         else bad "classroom.yml"; fi
     fi
     if ! command -v zip >/dev/null 2>&1 && ! command -v python3 >/dev/null 2>&1; then return; fi
-    "$here/labs_class.sh" gradescope "$out/gradescope.zip" 2 >/dev/null
+    "$here/labs_class.sh" gradescope "$out/gradescope.zip" --seed fall 2 >/dev/null
     if grep -q run_autograder "$out/gradescope.zip" && grep -q labs/tools/labs_class.sh "$out/gradescope.zip"; then ok
     else bad "labs_class.sh gradescope"; fi
+}
+
+# ---- variants: examples/labs/variant.h says what it is ----
+# NUMBER|NAME|VALUES|SENTENCE in a line, one for each sentence of a block
+alternatives() { # VARIANT.H
+    awk '
+        function told() { if (sentence != "") kept[++n] = number "|%|" values "|" sentence; sentence = "" }
+        /^\/\* lab [0-9]+:/ { number = $3 + 0; n = 0; next }
+        number && match($0, /^ \* [-0-9.]+( [-0-9.]+)* = /) {
+            told()
+            values = substr($0, 4, RLENGTH - 6)
+            sentence = substr($0, RLENGTH + 1)
+            sub(/ *\*\/$/, "", sentence)
+            next
+        }
+        number && /^ \* / { sub(/^ \* +/, ""); sub(/ *\*\/$/, ""); sentence = sentence " " $0; next }
+        number && /^#define LAB/ {
+            told()
+            for (i = 1; i <= n; i++) { sub(/%/, $2, kept[i]); print kept[i] }
+            number = 0
+        }' "$1"
+}
+# WORD: a line NAME VALUE NUMBER SENTENCE for each number of the labs; the value depends on the word and the name. "first": the first values.
+variant() {
+    alternatives "$labs/variant.h" | while IFS='|' read -r number name values sentence; do
+        for value in $values; do echo "$name $value $number $(echo "$sentence" | sed "s/%/$value/g")"; done
+    done >"$out/alternatives"
+    cut -d' ' -f1 "$out/alternatives" | uniq | while read -r name; do
+        at=0
+        if [ "$1" != first ]; then at=$(printf '%s %s' "$1" "$name" | cksum | cut -d' ' -f1); fi
+        grep "^$name " "$out/alternatives" | awk -v at="$at" '{ line[NR - 1] = $0 } END { print line[at % NR] }'
+    done
+}
+varied() { # DIR WORD: in the students' folder, the numbers, the pages and the first lines of the students' files
+    variant "$2" >"$out/variant"
+    while read -r name value number sentence; do
+        sed "s/^#define $name .*/#define $name $value/" "$1/variant.h" >"$1/variant.new" && mv "$1/variant.new" "$1/variant.h"
+        page=$1/$(column "$number" 2)/README.md file=$1/$(column "$number" 2)/$(column "$number" 3)
+        awk -v new="$sentence" '
+            /^## This class/ { seen = 1 }
+            /^## Hand in/ { if (!seen) print "## This class\047s variant\n\nThis holds instead of what the rest of the page and your file say:\n"; print "- " new "\n" }
+            { print }' "$page" >"$page.new" && mv "$page.new" "$page"
+        grep -q "This class has a variant" "$file" && continue
+        case $file in
+        *.txt) echo '# This class has a variant of this lab: README.md says which.' ;;
+        *) echo '/* This class has a variant of this lab: README.md says which. */' ;;
+        esac | cat - "$file" >"$file.new" && mv "$file.new" "$file"
+    done <"$out/variant"
+    # the students' copy names no other values
+    sed '/^\/\* lab/,/\*\/$/d' "$1/variant.h" >"$1/variant.new" && mv "$1/variant.new" "$1/variant.h"
 }
 
 # ---- the students' folder ----
 export_to() { # DIR
     [ -n "$hidden" ] || die "export works in the repository"
     [ -n "${1:-}" ] || die "export where?"
+    [ $# = 1 ] || { [ "$2" = --seed ] && [ -n "${3:-}" ]; } || die "export DIR --seed WORD"
     if [ -e "$1" ] && [ -n "$(ls -A "$1" 2>/dev/null)" ]; then die "$1 is not empty"; fi
     mkdir -p "$1/tools/hostcuda" || exit 2
     for folder in $(table | cut -d'|' -f2); do cp -R "$labs/$folder" "$1/"; done
-    cp "$labs/README.md" "$labs/labs.txt" "$labs/lab.h" "$1/"
+    cp "$labs/README.md" "$labs/labs.txt" "$labs/lab.h" "$labs/variant.h" "$1/"
     cp "$labs/students.mk" "$1/Makefile"
     cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$here/labs_class.sh" "$1/tools/"
     for header in gpt_net.h gpt_params.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
     cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host"/*.sh "$host"/*.awk "$host/features.txt" "$1/tools/hostcuda/"
+    [ $# = 1 ] || varied "$1" "$3"
     echo "the students' folder: $1 (make lab N=1 there)"
 }
 
@@ -545,7 +617,7 @@ runtime)
     if [ -z "$(no_cuda)" ]; then cuda_runtime; else echo "CUDA labs: $(no_cuda)"; fi
     ;;
 *)
-    sed -n '2,13s/^# \{0,1\}//p' "$0"
+    sed -n '2,14s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

@@ -3,10 +3,10 @@
 #
 #   labs_class.sh grade DIR JSON          runs each lab of which a file is in DIR (as NN-topic/lab.c, or by its own name if there is one
 #                                         lab only) and writes what Gradescope reads as results.json
-#   labs_class.sh gradescope ZIP [N]...   an autograder for Gradescope that grades these labs (all of them without N)
-#   labs_class.sh classroom DIR [N]...    the students' folder with a workflow for GitHub Classroom
+#   labs_class.sh gradescope ZIP [--seed WORD] [N]...   an autograder for Gradescope that grades these labs (all of them without N)
+#   labs_class.sh classroom DIR [--seed WORD] [N]...    the students' folder with a workflow for GitHub Classroom
 #
-# A lab gives 10 points, or none. Reads what labs.sh reads.
+# A lab gives 10 points, or none. --seed: the variant of a class, the same for the same word (labs.sh export). Reads what labs.sh reads.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
 top=$(cd "$here/.." && pwd)
@@ -55,9 +55,11 @@ gradescope() { # ZIP [N]...
     [ -n "$zip" ] || die "gradescope into which file?"
     command -v zip >/dev/null 2>&1 || command -v python3 >/dev/null 2>&1 || die "zip or python3 is needed"
     shift
+    seed=
+    if [ "${1:-}" = --seed ]; then seed=${2:?"--seed WORD"} && shift 2; fi
     these=$(chosen "$@" | tr '\n' ' ')
     work=$(mktemp -d) || exit 2
-    "$here/labs.sh" export "$work/grader/labs" >/dev/null || exit 2
+    "$here/labs.sh" export "$work/grader/labs" ${seed:+--seed "$seed"} >/dev/null || exit 2
     cat >"$work/grader/setup.sh" <<'SH'
 #!/bin/sh
 apt-get update && apt-get install -y gcc g++ make python3-pip
@@ -82,8 +84,10 @@ classroom() { # DIR [N]...
     to=${1:-}
     [ -n "$to" ] || die "classroom into which folder?"
     shift
+    seed=
+    if [ "${1:-}" = --seed ]; then seed=${2:?"--seed WORD"} && shift 2; fi
     these=$(chosen "$@")
-    "$here/labs.sh" export "$to" >/dev/null || exit 2
+    "$here/labs.sh" export "$to" ${seed:+--seed "$seed"} >/dev/null || exit 2
     mkdir -p "$to/.github/workflows"
     {
         printf '%s\n' 'name: Autograding Tests' 'on: [push, repository_dispatch, workflow_dispatch]' \

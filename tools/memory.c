@@ -13,11 +13,13 @@ static const char introduction[] =
     "Adam's two moments and the gradient are in it: `amp_layout_bytes`, and for the scales of 8-bit moments\n"
     "`amp_plan_memory`. Gradients have the model's dtype; FP32 gradients beside a 16-bit model are 2 more, "
     "accumulators\n"
-    "(`.accumulate`) 4 more, a parameter with `keep_f32` is as in the first row.\n"
+    "(`.accumulate`) 4 more, a parameter with `keep_f32` is as in the first row. *Released*: gradients have the memory "
+    "of\n"
+    "one layer, because each layer steps in backward (`examples/release.c`); of that layer the column has nothing.\n"
     "\n"
-    "| weights | `model`, `master` | FP32 moments | BF16 moments | 8-bit moments | one FP32 moment | one, 8-bit | "
-    "none |\n"
-    "|---|---|---|---|---|---|---|---|\n";
+    "| weights | `model`, `master` | FP32 moments | BF16 moments | 8-bit moments | 8-bit, released | one FP32 moment | "
+    "one, 8-bit | none |\n"
+    "|---|---|---|---|---|---|---|---|---|\n";
 
 typedef struct layout {
     const char *text, *fields;
@@ -113,8 +115,9 @@ static const char peers[] =
     "| LLMQ | 8 | BF16 weights, FP8 first moment |\n"
     "| FlashOptim (arXiv 2602.23349) | 7; 5 with gradient release | weight and 8-bit remainder, companded 8-bit "
     "moments |\n"
-    "| amp, SPLIT and 8-bit moments | 8.03 | the weight to the last bit, 8-bit moments |\n"
-    "| amp, no masters, stochastic, 8-bit moments | 6.03 | BF16 weights, 8-bit moments |\n";
+    "| amp, SPLIT and 8-bit moments | 8.03; 6.03 with gradient release | the weight to the last bit, 8-bit moments |\n"
+    "| amp, no masters, stochastic, 8-bit moments | 6.03; 4.03 with gradient release | BF16 weights, 8-bit moments "
+    "|\n";
 
 static const char advice[] =
     "\n"
@@ -127,9 +130,12 @@ static const char advice[] =
     "3. `.moment = AMP_MOMENT_8BIT`: 6 bytes less; BF16 moments: 4 less.\n"
     "4. The head and its loss in chunks of rows (`amp_linear_cross_entropy`): the logits' memory, often the largest\n"
     "   array, divides by the number of chunks.\n"
-    "5. Recomputation of activations (`examples/recompute.c` plans which), or smaller batches with accumulation.\n"
-    "6. Moments and masters in host memory (`examples/offload.cu`), at the price of the bus.\n"
-    "7. BF16 weights without masters (`AMP_MASTER_NONE` with `.stochastic`): watch `count_lost` and the validation "
+    "5. Gradient release (`examples/release.c`): 2 bytes less, 4 in FP32, without clipping by norm, with a static loss "
+    "scale\n"
+    "   or none. The same bits.\n"
+    "6. Recomputation of activations (`examples/recompute.c` plans which), or smaller batches with accumulation.\n"
+    "7. Moments and masters in host memory (`examples/offload.cu`), at the price of the bus.\n"
+    "8. BF16 weights without masters (`AMP_MASTER_NONE` with `.stochastic`): watch `count_lost` and the validation "
     "loss.\n";
 
 static amp_ctx *ctx;
@@ -148,7 +154,7 @@ static amp_plan plan_of(const amp_params_desc *d, const amp_plan_layer *layers, 
 }
 static uint64_t state(const amp_plan *p) { return p->master + p->model + p->grad + p->moments; }
 
-static void bytes_cell(const layout *l, int32_t moments, amp_dtype moment) {
+static void bytes_cell(const layout *l, int32_t moments, amp_dtype moment, int released) {
     amp_params_desc d = AMP_ZERO;
     amp_plan_layer one = AMP_ZERO;
     amp_plan plan;
@@ -162,18 +168,20 @@ static void bytes_cell(const layout *l, int32_t moments, amp_dtype moment) {
     plan = plan_of(&d, &one, 1);
     bytes = amp_layout_bytes(&d);
     if (moment != AMP_MOMENT_8BIT && state(&plan) != one.weight * bytes.total) exit(1); /* both say the same */
+    if (released) plan.grad = 0;
     printf(" %.*f |", moment == AMP_MOMENT_8BIT ? 2 : 0, (double)state(&plan) / (double)one.weight);
 }
 static void bytes_table(void) {
     int i;
     for (i = 0; i < LAYOUTS; i++) {
         printf("| %s | %s |", layouts[i].text, layouts[i].fields);
-        bytes_cell(&layouts[i], 2, AMP_F32);
-        bytes_cell(&layouts[i], 2, AMP_BF16);
-        bytes_cell(&layouts[i], 2, AMP_MOMENT_8BIT);
-        bytes_cell(&layouts[i], 1, AMP_F32);
-        bytes_cell(&layouts[i], 1, AMP_MOMENT_8BIT);
-        bytes_cell(&layouts[i], AMP_NONE, AMP_F32);
+        bytes_cell(&layouts[i], 2, AMP_F32, 0);
+        bytes_cell(&layouts[i], 2, AMP_BF16, 0);
+        bytes_cell(&layouts[i], 2, AMP_MOMENT_8BIT, 0);
+        bytes_cell(&layouts[i], 2, AMP_MOMENT_8BIT, 1);
+        bytes_cell(&layouts[i], 1, AMP_F32, 0);
+        bytes_cell(&layouts[i], 1, AMP_MOMENT_8BIT, 0);
+        bytes_cell(&layouts[i], AMP_NONE, AMP_F32, 0);
         printf("\n");
     }
 }
@@ -201,8 +209,9 @@ static size_t norm(amp_plan_layer *l, uint64_t width, uint64_t rows) { /* gain a
     l[0].keep_bias = l[1].keep_bias = 1;
     return 2;
 }
-static amp_plan gpt(const shape *s, const amp_params_desc *d, uint64_t sequences) {
+static amp_plan gpt(const shape *s, const amp_params_desc *d, uint64_t sequences, int released, uint64_t bits) {
     static amp_plan_layer l[48 * PER_LAYER + 8];
+    amp_plan plan;
     const uint64_t c = s->width, rows = sequences * CONTEXT;
     size_t n = 0;
     uint64_t i;
@@ -212,31 +221,46 @@ static amp_plan gpt(const shape *s, const amp_params_desc *d, uint64_t sequences
         l[n++] = layer(3 * c * c, 3 * c, rows * (3 * c + s->heads * CONTEXT + c)); /* heads, probabilities, joined */
         l[n++] = layer(c * c, c, rows * c);
         n += norm(l + n, c, rows);
-        l[n++] = layer(4 * c * c, 4 * c, 2 * rows * 4 * c); /* before GELU and after it */
+        l[n++] =
+            layer(4 * c * c, 4 * c, (bits ? 1 : 2) * rows * 4 * c); /* after GELU, and before it, or so many bits */
+        l[n - 1].saved_bits = bits * rows * 4 * c;
         l[n++] = layer(4 * c * c, c, rows * c);
     }
     n += norm(l + n, c, rows);
     l[n++] = layer(0, 0, rows * VOCAB / CHUNKS);
-    return plan_of(d, l, n);
+    plan = plan_of(d, l, n);
+    if (released) { /* one layer's gradient is there at a time, at most the embedding's */
+        plan.total -= plan.grad;
+        plan.grad = (VOCAB + CONTEXT) * c * amp_dtype_size(d->model);
+        plan.total += plan.grad;
+    }
+    return plan;
 }
-static const struct option {
+typedef struct option {
     const char *text;
     amp_dtype model;
     amp_master master;
     amp_dtype moment;
-} options[] = {
-    {"FP32", AMP_F32, AMP_MASTER_F32, AMP_F32},
-    {"BF16, masters", AMP_BF16, AMP_MASTER_F32, AMP_F32},
-    {"BF16, SPLIT", AMP_BF16, AMP_MASTER_SPLIT, AMP_F32},
-    {"BF16, SPLIT, BF16 moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16},
-    {"BF16, SPLIT, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT},
-    {"BF16 stochastic, 8-bit moments", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT},
+    int released;
+    uint64_t bits; /* kept before the act: 0: GELU's 16 or 32, FP8's 8, ReLU's 1 */
+} option;
+static const option options[] = {
+    {"FP32", AMP_F32, AMP_MASTER_F32, AMP_F32, 0, 0},
+    {"BF16, masters", AMP_BF16, AMP_MASTER_F32, AMP_F32, 0, 0},
+    {"BF16, SPLIT", AMP_BF16, AMP_MASTER_SPLIT, AMP_F32, 0, 0},
+    {"BF16, SPLIT, BF16 moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16, 0, 0},
+    {"BF16, SPLIT, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 0, 0},
+    {"the same, gradients released", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 1, 0},
+    {"BF16 stochastic, 8-bit moments", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 0, 0},
+    {"the same, gradients released", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 0},
+    {"the same, GELU's aux in FP8", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 8},
+    {"the same, ReLU for GELU", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 1},
 };
-static uint64_t most_sequences(const shape *s, const amp_params_desc *d, double bytes) {
+static uint64_t most_sequences(const shape *s, const amp_params_desc *d, double bytes, const option *o) {
     uint64_t low = 0, high = 4096;
     while (high - low > 1) {
         const uint64_t mid = (low + high) / 2;
-        if ((double)gpt(s, d, mid).total <= bytes)
+        if ((double)gpt(s, d, mid, o->released, o->bits).total <= bytes)
             low = mid;
         else
             high = mid;
@@ -263,12 +287,12 @@ static void gpt_table(void) {
             d.model = options[k].model;
             d.master = options[k].master;
             d.moment = options[k].moment;
-            one = gpt(&shapes[i], &d, 1);
-            two = gpt(&shapes[i], &d, 2);
+            one = gpt(&shapes[i], &d, 1, options[k].released, options[k].bits);
+            two = gpt(&shapes[i], &d, 2, options[k].released, options[k].bits);
             printf("| %s | %s | %.2f | %.2f |", shapes[i].name, options[k].text, (double)state(&one) / 1e9,
                 (double)(two.saved - one.saved) / 1e9);
             for (j = 0; j < sizeof sizes / sizeof *sizes; j++) {
-                const uint64_t fits = most_sequences(&shapes[i], &d, (sizes[j] - 1) * 1e9);
+                const uint64_t fits = most_sequences(&shapes[i], &d, (sizes[j] - 1) * 1e9, &options[k]);
                 if (fits)
                     printf(" %llu |", (unsigned long long)fits);
                 else
@@ -290,7 +314,9 @@ static const char activations[] =
     "|---|---|\n"
     "| linear, without activation | its input, which is the output of the layer before it |\n"
     "| with ReLU, tanh, sigmoid | the same; backward reads y, which the next layer keeps anyway |\n"
-    "| with GELU, SiLU | `aux`, the value before the activation: one array more |\n"
+    "| with ReLU, `aux` of AMP_MASK | a bit, which backward reads instead of y; less memory where nobody else keeps y: "
+    "before pooling, a sum |\n"
+    "| with GELU, SiLU | `aux`, the value before the activation: one array more; in FP8 a byte |\n"
     "| dropout | nothing: its numbers are drawn again |\n"
     "| layer norm | its input, and 8 bytes per row |\n"
     "| cross-entropy | the logits, in place of which their gradients are written |\n"

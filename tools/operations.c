@@ -38,20 +38,30 @@ static int is_torch(int s) { return s == AMP_SYSTEM_PYTORCH_CUDA || s == AMP_SYS
 int main(void) {
     uint32_t i;
     int s;
-    printf(
-        "# Operations and their precision\n\nMade by `make docs` from `AMP_OP_LIST` in amp.h; do not edit.\n\n"
-        "What each system does with an operation under automatic mixed precision. `amp_op_find(&op, \"name\")` takes "
-        "every name on this page,\n"
-        "also with `torch.`, `F.`, `ops.` and the like before it; `amp_op_class_of(op, system)` gives the cell.\n\n"
-        "- **lower**: inputs cast to FP16 or BF16\n- **F32**: inputs cast to FP32\n- **F32 output**: inputs as they "
-        "are, computed and returned in FP32\n"
-        "- **widest**: inputs cast to the widest among them\n- **banned**: refused, see the notes\n- (in parentheses): "
-        "not in PyTorch's lists, but made of operations that are: `make check-torch` asks PyTorch itself\n"
-        "- empty: not listed, computed in the dtype of its inputs\n\n"
-        "MindSpore: its white list (O1) is *lower*, its black list (O2) is *F32*; *auto* are the lists of level "
-        "`auto`. PyTorch's overloads share a row.\n\n"
-        "| operation | amp | PyTorch CUDA | PyTorch CPU | Apex O1 | MindSpore | MindSpore auto | also listed as "
-        "|\n|---|---|---|---|---|---|---|---|\n");
+    printf("# Operations and their precision\n"
+           "\n"
+           "Made by `make docs` from `AMP_OP_LIST` in amp.h; do not edit.\n"
+           "\n"
+           "This page answers: in which precision does each operation run under automatic mixed precision, in amp and\n"
+           "in the other systems?\n"
+           "\n"
+           "`amp_op_find(&op, \"name\")` finds every name on this page, also with `torch.`, `F.`, `ops.` or the like\n"
+           "before it. `amp_op_class_of(op, system)` then gives the class that the table shows:\n"
+           "\n"
+           "- **lower**: inputs are cast to FP16 or BF16\n"
+           "- **F32**: inputs are cast to FP32\n"
+           "- **F32 output**: inputs stay as they are; the operation computes in FP32 and returns FP32\n"
+           "- **widest**: inputs are cast to the widest dtype among them\n"
+           "- **banned**: refused; the notes say why\n"
+           "- (in parentheses): PyTorch's lists do not have it, but it consists of operations that they have. `make\n"
+           "  check-torch` asks PyTorch itself\n"
+           "- empty: not listed; it computes in the dtype of its inputs\n"
+           "\n"
+           "MindSpore: **lower** is its white list (level O1), **F32** its black list (level O2). The column \"auto\"\n"
+           "has the lists of level `auto`. Overloads of one PyTorch function share a row.\n"
+           "\n"
+           "| operation | amp | PyTorch CUDA | PyTorch CPU | Apex O1 | MindSpore | MindSpore auto | also listed as "
+           "|\n|---|---|---|---|---|---|---|---|\n");
     for (i = 1; i < AMP_OP_COUNT; i++) {
         printf("| `%s` |", amp_op_name((amp_op)i));
         for (s = 0; s < AMP_SYSTEM_COUNT; s++) {

@@ -198,7 +198,8 @@ class Reference:
         return "\n\n".join(x for x in out if x) + "\n"
 
     def index(self):
-        out = ["# Reference", "Made from the comments of the headers. Every name links to its declaration.", "| section | functions |", "|---|---|"]
+        out = ["# Reference", "Made from the comments of the headers. Every name links to its declaration. Words such as verb, desc, context and class are in the "
+               "[glossary](../docs/glossary.md).", "| section | functions |", "|---|---|"]
         for _, title, page, _ in self.pages:
             names = sorted(n for n, p in self.where.items() if p == page and n.startswith("amp_") and not n.endswith(("_checked", "_desc", "_s")))
             out.append(f"| [{title}]({page}) | {', '.join(f'[`{n}`]({page}#{n.lower()})' for n in names)} |")

@@ -19,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "variant.h"
+
 #ifndef LAB_NUMBER
 #  define LAB_NUMBER 0
 #endif

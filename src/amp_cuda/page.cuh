@@ -70,17 +70,18 @@
               state: a replay does not move them. Replay a graph on the context's stream, or order it against that
               stream by events: the context has one scratch block. Destroy graphs before the context. Query and setup
               verbs inside a capture return AMP_ERR_CAPTURE and leave the capture valid; amp_free there takes effect
-              after it. Do not destroy a context whose stream is being captured. The legacy stream cannot be captured,
-              and what is queued on it breaks captures of streams that wait for it (CUDA's rules).
+              after it. Destroy no context while a stream of the process is captured: cuBLASLt waits for the device
+              then. The legacy stream cannot be captured, and what is queued on it breaks captures of streams that
+              wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
-              call selects its device and then restores the thread's own, if CUDA is in use there: else that would take
-              up to 500 MB of it, and the thread keeps the context's device. The driver API: current is then the primary
+              call selects its device and then restores the thread's own, if CUDA is in use there: else it would get a
+              CUDA context, and the thread keeps the context's device. The driver API: current is then the primary
               context of the thread's device, also where a context of another kind was; make that one current again.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
               runtime is not taken for ours and stays there. Nothing prints, exits or throws.
-   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 5 KiB, as
+   MEMORY     Allocated when the context is made, never later: the products' workspace, a scratch block of 6 KiB, as
               much page-locked host memory, the cuBLASLt handle, 500 bytes of host memory for each of desc.plans. All
               device memory comes from the context's allocator.
    NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every

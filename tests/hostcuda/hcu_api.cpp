@@ -17,6 +17,19 @@ extern "C" {
     X(cudaErrorInvalidValue, "invalid argument") \
     X(cudaErrorMemoryAllocation, "out of memory") \
     X(cudaErrorInitializationError, "initialization error") \
+    X(cudaErrorCudartUnloading, "driver shutting down") \
+    X(cudaErrorInvalidPitchValue, "invalid pitch argument") \
+    X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy") \
+    X(cudaErrorUnsupportedLimit, "limit is not supported on this architecture") \
+    X(cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped") \
+    X(cudaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region") \
+    X(cudaErrorHardwareStackError, "hardware stack error") \
+    X(cudaErrorIllegalInstruction, "an illegal instruction was encountered") \
+    X(cudaErrorMisalignedAddress, "misaligned address") \
+    X(cudaErrorInvalidAddressSpace, "operation not supported on global/shared address space") \
+    X(cudaErrorInvalidPc, "invalid program counter") \
+    X(cudaErrorAssert, "device-side assert triggered") \
+    X(cudaErrorNotPermitted, "operation not permitted") \
     X(cudaErrorInvalidConfiguration, "invalid configuration argument") \
     X(cudaErrorStubLibrary, "CUDA driver is a stub library") \
     X(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable") \
@@ -69,10 +82,9 @@ const char *cudaGetErrorString(cudaError_t e) {
 }
 cudaError_t cudaPeekAtLastError(void) {
     Locked l;
-    int dead = g_device[t_device].noticed ? g_device[t_device].error : 0;
     launch_results_seen();
-    if (g_start_error) return cudaError_t(g_start_error); /* also as the first call of all, and for ever */
-    return cudaError_t(dead ? dead : t_last_error);
+    if (start_error()) return cudaError_t(start_error()); /* also as the first call of all, and for ever */
+    return cudaError_t(t_last_error); /* of a dead device, too: told once for each call that meets it */
 }
 cudaError_t cudaGetLastError(void) {
     cudaError_t e = cudaPeekAtLastError();
@@ -84,22 +96,21 @@ cudaError_t cudaGetLastError(void) {
 
 cudaError_t cudaGetDeviceCount(int *n) {
     ENTER("cudaGetDeviceCount", kNoGroup, cudaErrorNoDevice);
+    if (!n) return done(cudaErrorInvalidValue);
     *n = g_device_count;
-    return done(g_device_count ? cudaSuccess : cudaErrorNoDevice);
+    return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *d) {
     ENTER("cudaGetDevice", kNoGroup, cudaErrorNoDevice);
-    if (!g_device_count) return done(cudaErrorNoDevice);
     *d = t_device;
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int d) {
-    Call call("cudaSetDevice", kNoGroup, cudaErrorInvalidDevice);
-    if (call.error && !call.dead) return done(call.error); /* leaving a dead device is allowed */
+    ENTER("cudaSetDevice", kNoGroup, cudaErrorInvalidDevice);
     DEVICE_OR_FAIL(d);
     t_device = d;
     g_device[d].in_use = true;
-    return done(g_device[d].error);
+    return cudaSuccess; /* also of a dead one */
 }
 cudaError_t cudaDriverGetVersion(int *v) {
     ENTER("cudaDriverGetVersion", kNoGroup, kNeverFails);
@@ -161,9 +172,9 @@ cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int d) {
     case cudaDevAttrUnifiedAddressing:
     case cudaDevAttrCooperativeLaunch:
     case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrManagedMemory:
     case cudaDevAttrMemoryPoolsSupported: *v = 1; break;
     case cudaDevAttrIntegrated:
-    case cudaDevAttrManagedMemory:
     case cudaDevAttrPageableMemoryAccess: *v = 0; break;
     default: return done(cudaErrorInvalidValue);
     }
@@ -187,7 +198,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
     p->sharedMemPerMultiprocessor = 228 << 10;
     p->regsPerBlock = p->regsPerMultiprocessor = 65536;
     p->l2CacheSize = kL2;
-    p->unifiedAddressing = p->cooperativeLaunch = p->memoryPoolsSupported = p->concurrentKernels = 1;
+    p->unifiedAddressing = p->cooperativeLaunch = p->memoryPoolsSupported = p->concurrentKernels = p->managedMemory = 1;
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
@@ -238,7 +249,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p) {
     a->type = at.where == WHERE_DEVICE ? cudaMemoryTypeDevice
         : at.where == WHERE_PINNED     ? cudaMemoryTypeHost
                                        : cudaMemoryTypeUnregistered;
-    a->device = at.where == WHERE_DEVICE ? at.device : t_device;
+    a->device = at.where == WHERE_DEVICE ? at.device : at.where == WHERE_PINNED ? t_device : cudaInvalidDeviceId;
     a->devicePointer = at.where == WHERE_DEVICE || at.where == WHERE_PINNED ? q : nullptr;
     a->hostPointer = at.where == WHERE_DEVICE ? nullptr : q;
     return cudaSuccess;
@@ -249,6 +260,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p) {
 cudaError_t cudaMalloc(void **p, size_t n) {
     ENTER("cudaMalloc", HCU_ALLOC, cudaErrorMemoryAllocation);
     NOT_IN_CAPTURE();
+    if (!p) return done(cudaErrorInvalidValue);
     *p = nullptr;
     if (n == 0) return cudaSuccess;
     *p = device_alloc(t_device, n, true);
@@ -256,15 +268,16 @@ cudaError_t cudaMalloc(void **p, size_t n) {
 }
 cudaError_t cudaFree(void *p) {
     ENTER("cudaFree", HCU_FREE, kNeverFails);
-    if (!p) return cudaSuccess;
-    count_extra(HCU_SYNC);
+    if (p) count_extra(HCU_SYNC);
     NOT_IN_CAPTURE();
+    if (!p) return done(g_device[t_device].error);
     if (managed(p)) {
         sync_streams(-1, true);
         pinned_free(p);
         return done(g_device[t_device].error);
     }
-    FreeCheck check = device_free_check(p, false);
+    FreeCheck check =
+        device_free_check(p, true); /* one of cudaMallocAsync is there when the device has been waited for */
     if (check != FREE_OK) {
         bug("cudaFree(%p): %s", p, check == FREE_TWICE ? "freed twice" : "not a pointer from cudaMalloc");
         return done(cudaErrorInvalidValue);
@@ -283,6 +296,7 @@ cudaError_t cudaMallocAsync(void **p, size_t n, cudaStream_t s) {
         fprintf(stderr, "hostcuda: cudaMallocAsync inside a capture is not modelled\n");
         return done(invalidate(stream->capture, cudaErrorNotSupported));
     }
+    NOT_IN_CAPTURE();
     if (n == 0) return cudaSuccess;
     void *q = device_alloc(stream->device, n, false);
     if (!q) return done(cudaErrorMemoryAllocation);
@@ -317,8 +331,10 @@ static cudaError_t host_alloc(void **p, size_t n) {
     *p = g_last_pinned = pinned_alloc(n, false);
     return done(*p ? cudaSuccess : cudaErrorMemoryAllocation);
 }
-cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
+cudaError_t cudaHostAlloc(void **p, size_t n, unsigned flags) {
     ENTER("cudaHostAlloc", HCU_ALLOC, cudaErrorMemoryAllocation);
+    const unsigned known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+    if (flags & ~known) return done(cudaErrorInvalidValue);
     return host_alloc(p, n);
 }
 cudaError_t cudaMallocManaged(void **p, size_t n, unsigned) { /* reached from both sides, never moved */
@@ -333,9 +349,9 @@ cudaError_t cudaMallocHost(void **p, size_t n) {
 }
 cudaError_t cudaFreeHost(void *p) {
     ENTER("cudaFreeHost", HCU_FREE, kNeverFails);
-    if (!p) return cudaSuccess;
-    count_extra(HCU_SYNC);
+    if (p) count_extra(HCU_SYNC);
     NOT_IN_CAPTURE();
+    if (!p) return done(g_device[t_device].error);
     if (place_of(p, 0).where != WHERE_PINNED) {
         bug("cudaFreeHost(%p): not from cudaHostAlloc or cudaMallocHost", p);
         return done(cudaErrorInvalidValue);
@@ -358,11 +374,16 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind
     CopyPlan plan;
     if (cudaError_t e = plan_copy("cudaMemcpyAsync", dst, src, n, kind, stream->device, &plan)) return done(e);
     if (plan.pageable) count_extra(HCU_SYNC);
-    return done(copy("cudaMemcpyAsync", dst, src, n, plan, s, false));
+    /* from the device to pageable memory it returns when the copy is done, as NVIDIA documents */
+    bool waits = plan.src_device && place_of(dst, 1).where == WHERE_HOST && !stream->capture;
+    cudaError_t e = copy("cudaMemcpyAsync", dst, src, n, plan, s, waits);
+    if (e || !waits) return done(e);
+    run_until(stream->tail);
+    make_visible(stream->tail);
+    return done(g_device[stream->device].error);
 }
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, cudaMemcpyKind kind) {
     ENTER("cudaMemcpy", HCU_COPY, cudaErrorInvalidValue);
-    NOT_IN_CAPTURE();
     if (n == 0) return cudaSuccess;
     CopyPlan plan;
     if (cudaError_t e = plan_copy("cudaMemcpy", dst, src, n, kind, t_device, &plan)) return done(e);
@@ -410,7 +431,6 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s) {
 }
 cudaError_t cudaMemset(void *p, int value, size_t n) {
     ENTER("cudaMemset", HCU_FILL, cudaErrorInvalidValue);
-    NOT_IN_CAPTURE();
     return fill("cudaMemset", p, value, n, nullptr);
 }
 
@@ -457,8 +477,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned *flags) {
     ENTER("cudaStreamGetFlags", kNoGroup, cudaErrorInvalidResourceHandle);
-    if (!valid(resolve(s))) return done(cudaErrorInvalidResourceHandle);
-    *flags = resolve(s)->flags;
+    CUstream_st *stream = resolve(s);
+    if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
+    if (stream->capture) return done(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
+    *flags = stream->flags;
     return cudaSuccess;
 }
 #if CUDART_VERSION >= 12080
@@ -470,20 +492,21 @@ cudaError_t cudaStreamGetDevice(cudaStream_t s, int *device) {
 #endif
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     ENTER("cudaStreamSynchronize", HCU_SYNC, cudaErrorLaunchFailure);
-    if (!valid(resolve(s))) return done(cudaErrorInvalidResourceHandle);
-    return done(sync_stream(resolve(s)));
+    CUstream_st *stream = resolve(s);
+    if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
+    if (!stream->capture) NOT_IN_CAPTURE();
+    return done(sync_stream(stream));
 }
 cudaError_t cudaDeviceSynchronize(void) {
     ENTER("cudaDeviceSynchronize", HCU_SYNC, cudaErrorLaunchFailure);
-    NOT_IN_CAPTURE();
-    sync_streams(t_device, true);
-    return done(g_device[t_device].error);
+    return done(wait_for_device());
 }
 cudaError_t cudaStreamQuery(cudaStream_t s) {
     ENTER("cudaStreamQuery", kNoGroup, cudaErrorLaunchFailure);
     CUstream_st *stream = resolve(s);
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
     if (stream->capture) return done(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
+    NOT_IN_CAPTURE();
     if (stream->pending.empty()) {
         make_visible(stream->tail);
         return done(g_device[stream->device].error);
@@ -497,6 +520,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s) {
 static cudaError_t event_create(cudaEvent_t *out, unsigned flags) {
     if (flags & ~unsigned(cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess))
         return done(cudaErrorInvalidValue);
+    if ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming)) return done(cudaErrorInvalidValue);
     *out = new CUevent_st{t_device, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}};
     g_events[*out] = trace_here();
     return cudaSuccess;
@@ -529,15 +553,17 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
         e->capture_tail = stream->capture_tail;
         return cudaSuccess;
     }
+    if (Capture *c = capture_beside(stream)) return done(invalidate(c, cudaErrorStreamCaptureImplicit));
     e->capture = nullptr;
     e->op = submit(stream, Work{"event", kNoGroup, nullptr});
     settle(e->op);
     return cudaSuccess;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
     ENTER("cudaStreamWaitEvent", kNoGroup, cudaErrorInvalidResourceHandle);
     CUstream_st *stream = resolve(s);
     if (!g_events.get(e) || !valid(stream)) return done(cudaErrorInvalidResourceHandle);
+    if (flags & ~unsigned(cudaEventWaitExternal)) return done(cudaErrorInvalidValue);
     if (e->capture) { /* joins the event's capture */
         if (stream->legacy) return done(invalidate(e->capture, cudaErrorStreamCaptureImplicit));
         if (!stream->capture) {
@@ -560,6 +586,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
     ENTER("cudaEventSynchronize", HCU_SYNC, cudaErrorLaunchFailure);
     if (!g_events.get(e)) return done(cudaErrorInvalidResourceHandle);
     if (e->capture) return done(invalidate(e->capture, cudaErrorCapturedEvent));
+    NOT_IN_CAPTURE();
     run_until(e->op);
     make_visible(e->op);
     return done(g_device[e->device].error);
@@ -587,7 +614,12 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void *user) {
     ENTER("cudaLaunchHostFunc", kNoGroup, cudaErrorInvalidValue);
-    return done(enqueue(s, Work{"host function", kNoGroup, [=] { f(user); }}));
+    if (!f) return done(cudaErrorInvalidValue);
+    return done(enqueue(s, Work{"host function", kNoGroup, [=] {
+                                    t_in_host_function = true;
+                                    f(user);
+                                    t_in_host_function = false;
+                                }}));
 }
 
 /* ---- launches ---- */
@@ -645,6 +677,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
     static unsigned long long next_id = 1;
     CUstream_st *stream = resolve(s);
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
+    if (unsigned(mode) > unsigned(cudaStreamCaptureModeRelaxed)) return done(cudaErrorInvalidValue);
     if (stream->legacy) return done(cudaErrorStreamCaptureUnsupported);
     if (stream->capture) return done(cudaErrorIllegalState);
     stream->capture = new Capture{new CUgraph_st, stream, mode, pthread_self(), next_id++, false};
@@ -655,7 +688,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
     Call call("cudaStreamEndCapture", kNoGroup, cudaErrorStreamCaptureInvalidated);
     CUstream_st *stream = resolve(s);
-    *out = nullptr;
+    if (out) *out = nullptr;
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
     Capture *c = stream->capture;
     if (call.error) { /* a failing call still ends the capture */
@@ -663,6 +696,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
         return done(call.error);
     }
     if (!c) return done(cudaErrorIllegalState);
+    if (!out) return done(cudaErrorInvalidValue);
     if (c->origin != stream) return done(invalidate(c, cudaErrorStreamCaptureUnmatched));
     if (c->mode != cudaStreamCaptureModeRelaxed && !pthread_equal(c->thread, pthread_self()))
         return done(cudaErrorStreamCaptureWrongThread);
@@ -683,6 +717,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *statu
     ENTER("cudaStreamIsCapturing", kNoGroup, cudaErrorInvalidValue);
     CUstream_st *stream = resolve(s);
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
+    if (capture_beside(stream)) return done(cudaErrorStreamCaptureImplicit); /* which lives on */
     *status = !stream->capture     ? cudaStreamCaptureStatusNone
         : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
                                    : cudaStreamCaptureStatusActive;
@@ -693,6 +728,7 @@ static cudaError_t capture_info(cudaStream_t s, cudaStreamCaptureStatus *status,
     ENTER("cudaStreamGetCaptureInfo", kNoGroup, cudaErrorInvalidValue);
     CUstream_st *stream = resolve(s);
     if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
+    if (capture_beside(stream)) return done(cudaErrorStreamCaptureImplicit);
     Capture *c = stream->capture;
     *status = !c     ? cudaStreamCaptureStatusNone
         : c->invalid ? cudaStreamCaptureStatusInvalidated
@@ -735,8 +771,10 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *cou
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) {
     ENTER("cudaGraphLaunch", HCU_GRAPH, cudaErrorLaunchFailure);
     if (!g_execs.get(x)) return done(cudaErrorInvalidValue);
-    int device = stream_device(s);
-    if (device < 0) return done(cudaErrorInvalidResourceHandle);
+    CUstream_st *stream = resolve(s);
+    if (!valid(stream)) return done(cudaErrorInvalidResourceHandle);
+    if (stream->capture) return done(invalidate(stream->capture, cudaErrorStreamCaptureUnsupported));
+    int device = stream->device;
     Nodes nodes = x->nodes;
     return done(enqueue(s, Work{"graph", HCU_GRAPH, [=] { run_graph(*nodes, device); }}));
 }
@@ -747,7 +785,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) {
         return done(cudaErrorInvalidValue);
     }
     delete x;
-    return done(g_device[t_device].error);
+    return cudaSuccess; /* on a dead device, too */
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t g) {
     ENTER("cudaGraphDestroy", HCU_OBJECT, kNeverFails);

@@ -135,15 +135,26 @@ const unsigned kEpilogues[] = {
     CUBLASLT_EPILOGUE_BGRADA,
     CUBLASLT_EPILOGUE_BGRADB,
 };
-bool fp8_has_epilogue(const Desc &d, const Layout &a, const Layout &b, const Layout &o, int arch) {
-    if (!by_names() || d.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
+bool h100_has_epilogue_of_fp8(unsigned e, int d) {
+    if (e & (EPI_BGRADA | EPI_BGRADB)) return false;
+    if (is_fp8(d)) return !(e & (EPI_DRELU | EPI_DGELU));
+    return d != CUDA_R_32F || (!(e & EPI_BGRAD) && e != CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+}
+bool has_epilogue_of_fp8(const Desc &d, const Layout &a, const Layout &b, const Layout &o, int arch) {
+    if (as_h100(arch)) return h100_has_epilogue_of_fp8(d.epilogue, o.type);
+    if (d.epilogue & (EPI_DRELU | EPI_DGELU | EPI_WRITES_BIAS)) return false;
+    if (!by_names()) return true;
     bool gelu = d.epilogue == EPI_GELU, e4m3 = a.type == CUDA_R_8F_E4M3 && b.type == CUDA_R_8F_E4M3;
     if (d.epilogue == (EPI_GELU | EPI_AUX)) return e4m3 && o.type == CUDA_R_8F_E4M3 && d.aux_type == CUDA_R_16BF;
     if (d.epilogue == (EPI_GELU | EPI_AUX | EPI_BIAS))
         return e4m3 && o.type == CUDA_R_8F_E4M3 && d.aux_type == CUDA_R_16F;
     if (o.type == CUDA_R_8F_E4M3) return e4m3;
-    if (arch >= 90 && arch < 120) return d.epilogue == EPI_BIAS || (gelu && e4m3 && o.type != CUDA_R_32F);
+    if (arch >= 100 && arch < 120) return d.epilogue == EPI_BIAS || (gelu && e4m3 && o.type != CUDA_R_32F);
     return d.epilogue == EPI_BIAS && o.type == CUDA_R_16F;
+}
+bool rows_of_fp8(
+    uint64_t m, const Layout &o, int arch) { /* an H100 counts a line of D in bytes, and takes lines of 1 */
+    return as_h100(arch) ? m == 1 || m * bytes_of(o.type) % 16 == 0 : m % 16 == 0;
 }
 cublasStatus_t check_fp8(
     const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, const Shape &s, int arch) {
@@ -151,42 +162,77 @@ cublasStatus_t check_fp8(
     if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return CUBLAS_STATUS_NOT_SUPPORTED;
     bool any_transpose = arch >= 100 && arch < 120;
     if (!any_transpose && (d.trans_a == CUBLAS_OP_N || d.trans_b != CUBLAS_OP_N)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (d.compute != CUBLAS_COMPUTE_32F || s.m % 16 || s.k % 16 || a.ld % 16 || b.ld % 16)
+    if (d.compute != CUBLAS_COMPUTE_32F || !rows_of_fp8(s.m, o, arch) || s.k % 16 || a.ld % 16 || b.ld % 16)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     bool half_c = c.type == CUDA_R_16F || c.type == CUDA_R_16BF;
     bool out = is_fp8(o.type) ? half_c && (o.type == CUDA_R_8F_E4M3 || a.type != b.type)
                               : o.type == c.type && (half_c || c.type == CUDA_R_32F);
-    if (!fp8_has_epilogue(d, a, b, o, arch)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!out || (d.epilogue & (EPI_DRELU | EPI_DGELU | EPI_WRITES_BIAS))) return CUBLAS_STATUS_NOT_SUPPORTED;
-    return CUBLAS_STATUS_SUCCESS;
+    return out ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
-cublasStatus_t check_epilogue(const Desc &d, const Layout &a, const Layout &c, const Layout &o) {
+/* Beside an FP8 D: the dtype that C and the bias have; on an H100 E4M3 where all but an F16 C are. */
+cublasStatus_t check_aux_of_fp8(
+    const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
+    bool as_c = aux_type(d, c, o) == c.type;
+    bool all_e4m3 = a.type == CUDA_R_8F_E4M3 && b.type == CUDA_R_8F_E4M3 && o.type == CUDA_R_8F_E4M3;
+    if (as_h100(arch))
+        return as_c || bit_mask_aux(d) || (all_e4m3 && d.aux_type == CUDA_R_8F_E4M3 && c.type == CUDA_R_16F)
+            ? CUBLAS_STATUS_SUCCESS
+            : CUBLAS_STATUS_INVALID_VALUE;
+    return as_c && d.aux_type != -1 && !bit_mask_aux(d) && o.type == CUDA_R_8F_E4M3 ? CUBLAS_STATUS_SUCCESS
+                                                                                    : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+cublasStatus_t check_aux(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
+    int64_t unit = bit_mask_aux(d) ? 128 : as_h100(arch) ? 1 : 8; /* 8 is what is documented */
+    if (d.aux_ld < int64_t(o.rows) || d.aux_ld % unit || d.aux_stride % unit) return CUBLAS_STATUS_INVALID_VALUE;
+    if (is_fp8(o.type)) return check_aux_of_fp8(d, a, b, c, o, arch);
+    return aux_type(d, c, o) == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+bool has_epilogue(const Desc &d, const Layout &a, const Layout &b, const Layout &o, int arch) {
+    if (is_fp8(a.type)) return has_epilogue_of_fp8(d, a, b, o, arch);
+    /* sums over k of an operand as it lies: lines of A, or of B, are along m, or n */
+    if (d.epilogue == EPI_BGRADA) return d.trans_a == CUBLAS_OP_N;
+    if (d.epilogue == EPI_BGRADB) return d.trans_b != CUBLAS_OP_N;
+    bool many = o.batch > 65535; /* of a kernel of its own, which sums F32 */
+    return !(as_h100(arch) && many && a.type == CUDA_R_32F && (d.epilogue & EPI_BGRAD));
+}
+cublasStatus_t check_epilogue(
+    const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
     bool known = false;
     for (unsigned e : kEpilogues)
         known = known || e == d.epilogue;
     if (!known) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (d.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
     if (row_order(o)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    /* Not told, it is that of D: cublasLt.h does not say that its exceptions, of FP8, hold without being told. */
-    const int told = d.bias_type == -1 ? o.type : d.bias_type;
-    if ((d.epilogue & (EPI_BIAS | EPI_WRITES_BIAS)) && told != bias_type(d, a, c, o))
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!(d.epilogue & EPI_AUX)) return CUBLAS_STATUS_SUCCESS;
-    if (d.aux_ld < int64_t(o.rows)) return CUBLAS_STATUS_INVALID_VALUE;
-    int64_t unit = bit_mask_aux(d) ? 128 : 8;
-    if (d.aux_ld % unit || d.aux_stride % unit) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (is_fp8(o.type)) /* as the names have it: of the dtype that C and the bias have */
-        return d.aux_type == c.type && bytes_of(c.type) == 2 && !bit_mask_aux(d) && o.type == CUDA_R_8F_E4M3
-            ? CUBLAS_STATUS_SUCCESS
-            : CUBLAS_STATUS_NOT_SUPPORTED;
-    return aux_type(d, o) == o.type || bit_mask_aux(d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    cublasStatus_t e = d.epilogue & EPI_AUX ? check_aux(d, a, b, c, o, arch) : CUBLAS_STATUS_SUCCESS;
+    if (e) return e;
+    if (!has_epilogue(d, a, b, o, arch)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    /* Not told, it is that of D: cublasLt.h does not say that its exceptions, of FP8, hold without being told; they do
+     * on an H100. */
+    const int allowed = bias_type(a, c, o), untold = as_h100(arch) ? allowed : o.type;
+    const int told = d.bias_type == -1 ? untold : d.bias_type;
+    if ((d.epilogue & (EPI_BIAS | EPI_WRITES_BIAS)) && told != allowed)
+        return is_fp8(a.type) ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_INVALID_VALUE;
+    return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
+/* Sums: of 16-bit inputs an H100 takes the fast kinds of F32, too, which change nothing. */
+bool has_compute(const Desc &d, const Layout &a, int arch) {
+    switch (d.compute) {
+    case CUBLAS_COMPUTE_32F:
+    case CUBLAS_COMPUTE_32F_PEDANTIC:
+    case CUBLAS_COMPUTE_16F: return true;
+    case CUBLAS_COMPUTE_32F_FAST_TF32:
+    case CUBLAS_COMPUTE_32F_FAST_16F:
+    case CUBLAS_COMPUTE_32F_FAST_16BF: return a.type == CUDA_R_32F || as_h100(arch);
+    default: return false;
+    }
+}
+cublasStatus_t check_shapes(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o) {
     for (const Layout *l : {&a, &b, &c, &o}) {
         if (!bytes_of(l->type) || (l->order != CUBLASLT_ORDER_COL && !row_order(*l)))
             return CUBLAS_STATUS_NOT_SUPPORTED;
         if (!l->rows || !l->cols || l->ld < int64_t(row_order(*l) ? l->cols : l->rows) || l->batch < 1 || l->stride < 0)
             return CUBLAS_STATUS_INVALID_VALUE;
+        if (l->rows > INT32_MAX || l->cols > INT32_MAX) return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     Shape s = shape(d, a, b);
     if (s.k != s.k_b || o.rows != s.m || o.cols != s.n || c.rows != s.m || c.cols != s.n)
@@ -196,7 +242,11 @@ cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layo
     bool beside = size_t(o.stride) >= line &&
         size_t(o.batch - 1) * size_t(o.stride) + line <= size_t(o.ld); /* batches side by side in each line */
     if (o.batch > 1 && !beside && size_t(o.stride) < at(o, o.rows - 1, o.cols - 1) + 1)
-        return CUBLAS_STATUS_INVALID_VALUE;           /* batches of D overlap */
+        return CUBLAS_STATUS_INVALID_VALUE; /* batches of D overlap */
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layout &c, const Layout &o, int arch) {
+    if (cublasStatus_t e = check_shapes(d, a, b, c, o)) return e;
     bool half_sums = d.compute == CUBLAS_COMPUTE_16F; /* alpha and beta are halves, too */
     if (half_sums && (d.scale != CUDA_R_16F || a.type != CUDA_R_16F || b.type != CUDA_R_16F || o.type != CUDA_R_16F))
         return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -205,22 +255,18 @@ cublasStatus_t check(const Desc &d, const Layout &a, const Layout &b, const Layo
     if (d.pointer_mode != CUBLASLT_POINTER_MODE_HOST && d.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (is_fp8(a.type) || is_fp8(b.type)) {
-        if (cublasStatus_t e = check_fp8(d, a, b, c, o, s, arch)) return e;
+        if (cublasStatus_t e = check_fp8(d, a, b, c, o, shape(d, a, b), arch)) return e;
     } else {
         if (a.type != b.type || (o.type != a.type && o.type != CUDA_R_32F) || c.type != o.type)
             return CUBLAS_STATUS_NOT_SUPPORTED;
         if (a.type == CUDA_R_16BF && arch < 80) return CUBLAS_STATUS_NOT_SUPPORTED;
-        bool fast = a.type == CUDA_R_32F &&
-            (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 || d.compute == CUBLAS_COMPUTE_32F_FAST_16F ||
-                d.compute == CUBLAS_COMPUTE_32F_FAST_16BF);
-        if (d.compute != CUBLAS_COMPUTE_32F && d.compute != CUBLAS_COMPUTE_32F_PEDANTIC && !fast && !half_sums)
-            return CUBLAS_STATUS_NOT_SUPPORTED;
+        if (!has_compute(d, a, arch)) return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     if ((d.scale_a && !is_fp8(a.type)) || (d.scale_b && !is_fp8(b.type)) || (d.scale_c && !is_fp8(c.type)) ||
         ((d.scale_d || d.amax_d) && !is_fp8(o.type)) || d.aux_scale || d.aux_amax)
         /* scale factors belong to fp8 matrices; aux ones to fp8 aux, which is refused */
         return CUBLAS_STATUS_INVALID_VALUE;
-    return check_epilogue(d, a, c, o);
+    return check_epilogue(d, a, b, c, o, arch);
 }
 
 /* ---- algorithms -------------------------------------------------------------------------------------------------- */
@@ -243,14 +289,24 @@ constexpr uint64_t kWanted = uint64_t(4) << 20; /* workspace the split-K algorit
 constexpr int kAlgoCount = 3;
 /* Algorithm 0 splits k and needs the workspace; 1 and 2 need none and differ in their order of summation. */
 uint32_t g_reductions;
+/* What a matrix must be aligned to, in bytes. An H100 asks no more of an F32 D than of its 16-bit inputs. */
+uint32_t least_alignment(const Layout &l, const Layout &a, int arch) {
+    if (is_fp8(a.type)) return 16;
+    return uint32_t(as_h100(arch) ? std::min(bytes_of(l.type), bytes_of(a.type)) : bytes_of(l.type));
+}
+/* Where an H100 splits k: where it is long, and in 16-bit products with lines of odd length. */
+bool long_or_odd(const Shape &s, const Layout &a, const Layout &b, const Layout &o, const Pref &p) {
+    if (s.k >= 16 * std::max(s.m, s.n)) return true;
+    const bool odd = ((a.ld | b.ld | o.ld) & 1) || std::min({p.align[0], p.align[1], p.align[3]}) < 4;
+    return bytes_of(a.type) == 2 && s.n > 8 && odd;
+}
 int search(
     const Desc &d, const Layout *const l[4], const Pref &p, int arch, Algo out[kAlgoCount], cublasStatus_t *status) {
     g_reductions = p.reductions;
     *status = check(d, *l[0], *l[1], *l[2], *l[3], arch);
     if (*status) return 0;
     for (int i = 0; i < 4; i++) {
-        size_t needed = is_fp8(l[0]->type) ? 16 : bytes_of(l[i]->type);
-        if (p.align[i] < needed || (p.align[i] & (p.align[i] - 1))) {
+        if (p.align[i] < least_alignment(*l[i], *l[0], arch) || (p.align[i] & (p.align[i] - 1))) {
             *status = CUBLAS_STATUS_NOT_SUPPORTED;
             return 0;
         }
@@ -263,7 +319,8 @@ int search(
                 (p.reductions & (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) == 0))
             continue;
         Algo g{kAlgo, id, splits ? std::min(p.workspace, kWanted) : 0, problem_of(d, *l[0], *l[1], *l[2], *l[3]), {},
-            alignment_of(d.bias), alignment_of(d.aux), splits ? 4u : 1u};
+            alignment_of(d.bias), alignment_of(d.aux),
+            splits && long_or_odd(shape(d, *l[0], *l[1]), *l[0], *l[1], *l[3], p) ? 4u : 1u};
         for (int i = 0; i < 4; i++)
             g.align[i] = uint16_t(std::min(p.align[i], 256u));
         out[n++] = g;
@@ -276,6 +333,14 @@ int search(
 int g_order = -1;
 unsigned g_order_seed = 1;
 
+/* Kernels after the product's own, on an H100: that sums the parts of k, that applies GELU to F32, that sums the bias's
+ * gradient. BF16's gradient of GELU is one more. */
+int later_kernels(const Product &p) {
+    if (!as_h100(p.arch) || p.d.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return as_h100(p.arch) && p.split_k > 1;
+    bool gelu = (p.d.epilogue & (EPI_GELU | EPI_DGELU)) != 0, sums = (p.d.epilogue & EPI_BGRAD) != 0;
+    bool own_gelu = gelu && (p.a.type == CUDA_R_32F || (p.a.type == CUDA_R_16BF && sums));
+    return int(p.split_k > 1) + int(own_gelu) + int(sums);
+}
 /* Everything that a call can get wrong about its pointers; then the product becomes stream work. */
 bool overlap(const void *a, size_t na, const void *b, size_t nb) {
     return uintptr_t(a) < uintptr_t(b) + nb && uintptr_t(b) < uintptr_t(a) + na;
@@ -305,7 +370,7 @@ cublasStatus_t submit(Product p, cudaStream_t stream, const char *api) {
         size_t needed = is_fp8(p.a.type) ? 16 : bytes_of((i == 0 ? p.a : i == 1 ? p.b : i == 2 ? p.c : p.o).type);
         if (uintptr_t(pointers[i]) % needed) return CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    int bt = bias_type(d, p.a, p.c, p.o);
+    int bt = bias_type(p.a, p.c, p.o);
     if (d.epilogue & (EPI_BIAS | EPI_WRITES_BIAS)) {
         if (!d.bias) return CUBLAS_STATUS_INVALID_VALUE;
         bool writes = !(d.epilogue & EPI_BIAS);
@@ -317,7 +382,7 @@ cublasStatus_t submit(Product p, cudaStream_t stream, const char *api) {
     }
     if (d.epilogue & EPI_AUX) {
         if (!d.aux) return CUBLAS_STATUS_INVALID_VALUE;
-        if (!need_device(api, "aux", d.aux, aux_extent(d, p.o), device)) return CUBLAS_STATUS_INVALID_VALUE;
+        if (!need_device(api, "aux", d.aux, aux_extent(d, p.c, p.o), device)) return CUBLAS_STATUS_INVALID_VALUE;
     }
     const struct {
         const char *name;
@@ -326,11 +391,16 @@ cublasStatus_t submit(Product p, cudaStream_t stream, const char *api) {
         {"C scale", d.scale_c}, {"D scale", d.scale_d}, {"D amax", d.amax_d}};
     for (auto &x : scalars)
         if (x.p && !need_device(api, x.name, x.p, sizeof(float), device)) return CUBLAS_STATUS_INVALID_VALUE;
+    for (const float *scale : {d.scale_a, d.scale_b, d.scale_c, d.scale_d}) /* no search says so: seen on an H100 */
+        if (uintptr_t(scale) % 16) return CUBLAS_STATUS_INVALID_VALUE;
     if (g_order >= 0) {
         p.order = g_order;
         p.seed = g_order_seed;
     }
+    p.arch = device_arch(device);
     cudaError_t e = enqueue(stream, Work{api, HCU_MATMUL, [p] { run_product(p); }});
+    for (int i = later_kernels(p); i > 0 && !e; i--) /* they have nothing left to do */
+        e = enqueue(stream, Work{api, kNoGroup, [] {}});
     return e ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t give_handle(Handle *h, const char *kind) {
@@ -367,7 +437,7 @@ const char *cublasLtGetStatusName(cublasStatus_t s) {
         HCU_STATUSES(X)
 #undef X
     }
-    return "unrecognized cublas status";
+    return "unrecognized status";
 }
 const char *cublasLtGetStatusString(cublasStatus_t s) { return cublasLtGetStatusName(s); }
 const char *cublasGetStatusName(cublasStatus_t s) { return cublasLtGetStatusName(s); }
@@ -378,20 +448,22 @@ size_t cublasLtGetCudartVersion(void) { return CUDART_VERSION; }
 /* ---- handles ---- */
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out) {
-    ENTER("cublasLtCreate", HCU_OBJECT, CUBLAS_STATUS_NOT_INITIALIZED);
+    ENTER_CREATE("cublasLtCreate");
     *out = new cublasLtContext;
     return give_handle(&(*out)->h, "cublasLt handle");
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) {
     ENTER("cublasLtDestroy", HCU_OBJECT, kNeverFails);
-    if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!handle(h)) return h ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_INVALID_VALUE;
     live_object("", h, false);
+    (void)wait_for_device(); /* and says nothing of a capture that this ends */
     h->h.magic = 0;
     delete h;
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasCreate(cublasHandle_t *out) {
-    ENTER("cublasCreate", HCU_OBJECT, CUBLAS_STATUS_NOT_INITIALIZED);
+    ENTER_CREATE("cublasCreate");
+    if (forbidden_in_capture()) return CUBLAS_STATUS_NOT_INITIALIZED;
     *out = new cublasContext;
     return give_handle(&(*out)->h, "cublas handle");
 }
@@ -399,6 +471,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t h) {
     ENTER("cublasDestroy", HCU_OBJECT, kNeverFails);
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     live_object("", h, false);
+    (void)wait_for_device(); /* and says nothing of a capture that this ends */
     h->h.magic = 0;
     delete h;
     return CUBLAS_STATUS_SUCCESS;
@@ -421,6 +494,8 @@ cublasStatus_t cublasGetStream(cublasHandle_t h, cudaStream_t *s) {
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t mode) {
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    const unsigned kind = unsigned(mode) & ~unsigned(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+    if (kind > 4 && kind != 8) return CUBLAS_STATUS_INVALID_VALUE; /* CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH is 8 */
     h->h.math_mode = mode;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -431,6 +506,7 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t h, cublasMath_t *mode) {
 }
 cublasStatus_t cublasSetPointerMode(cublasHandle_t h, cublasPointerMode_t mode) {
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (mode != CUBLAS_POINTER_MODE_HOST && mode != CUBLAS_POINTER_MODE_DEVICE) return CUBLAS_STATUS_INVALID_VALUE;
     h->h.pointer_mode = mode;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -439,9 +515,8 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t h, cublasPointerMode_t *mode)
     *mode = cublasPointerMode_t(h->h.pointer_mode);
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *p, size_t) {
-    if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
-    return uintptr_t(p) % 256 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *, size_t) {
+    return handle(h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED; /* also of one that is not aligned */
 }
 
 /* ---- descriptors ---- */
@@ -558,8 +633,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
     int wanted, cublasLtMatmulHeuristicResult_t *results, int *found) {
     Call call("cublasLtMatmulAlgoGetHeuristic", HCU_HEURISTIC, CUBLAS_STATUS_NOT_SUPPORTED);
     if (call.dead && g_dead_search) return cublasStatus_t(g_dead_search);
-    if (call.error)
-        return call.dead ? CUBLAS_STATUS_EXECUTION_FAILED : cublasStatus_t(call.error); /* leaves *found as it was */
+    if (call.error && !call.dead)
+        return cublasStatus_t(call.error); /* leaves *found as it was; a dead device is not asked */
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
     const Desc *d = open<Desc>(desc, kDesc);
     const Pref *p = open<Pref>(pref, kPref);
@@ -660,16 +735,26 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
         chosen.id == 0       ? 2
             : chosen.id == 1 ? 0
                              : 1,
-        chosen.split_k};
+        chosen.split_k, 4, 0};
     return submit(p, stream, "cublasLtMatmul");
 }
 
+static cublasStatus_t scaled_only(cublasHandle_t h, const Layout &c, void *C, const float *beta, const char *api) {
+    const int device = stream_device(h->h.stream);
+    const bool host = h->h.pointer_mode == CUBLAS_POINTER_MODE_HOST;
+    const float now = host ? *beta : 0;
+    if (device < 0 || !need_device(api, "C", C, extent(c), device)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!host && !need_device(api, "beta", beta, sizeof *beta, device)) return CUBLAS_STATUS_INVALID_VALUE;
+    auto work = [=] { scale_matrix(c, C, host ? now : *beta); };
+    cudaError_t e = enqueue(h->h.stream, Work{api, HCU_MATMUL, work});
+    return e ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
 static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
     const void *alpha, const void *A, cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt, int ldb,
     long long sb, const void *beta, void *C, cudaDataType ct, int ldc, long long sc, int batch,
     cublasComputeType_t compute, const char *api) {
     if (!handle(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
-    if (m < 0 || n < 0 || k < 0 || batch < 0 || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!good_gemm_sizes(ta, tb, m, n, k, lda, ldb, ldc, batch) || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0 || batch == 0) return CUBLAS_STATUS_SUCCESS;
     if (at == CUDA_R_64F && bt == at && ct == at && compute == CUBLAS_COMPUTE_64F)
         return gemm_double(h, ta, tb, m, n, k, static_cast<const double *>(alpha), static_cast<const double *>(A), lda,
@@ -705,35 +790,39 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
     Layout a = ta ? make(at, k, m, lda, sa) : make(at, m, k, lda, sa),
            b = tb ? make(bt, n, k, ldb, sb) : make(bt, k, n, ldb, sb);
     Layout c = make(ct, m, n, ldc, sc);
+    const int device = stream_device(h->h.stream);
+    if (k && device >= 0)
+        if (cublasStatus_t e = check(d, a, b, c, c, device_arch(device))) return e;
+    if (k == 0 || (host && *pa == 0)) return scaled_only(h, c, C, pb, api); /* A and B are not read */
     Product p{d, a, b, c, c, A, B, C, C, nullptr, 0, host ? *pa : 0, host ? *pb : 0, host ? nullptr : pa,
-        host ? nullptr : pb, 0, 1};
+        host ? nullptr : pb, 0, 1, 1, 0};
     return submit(p, h->h.stream, api);
 }
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
     int k, const void *alpha, const void *A, cudaDataType at, int lda, long long sa, const void *B, cudaDataType bt,
     int ldb, long long sb, const void *beta, void *C, cudaDataType ct, int ldc, long long sc, int batch,
     cublasComputeType_t compute, cublasGemmAlgo_t) {
-    ENTER("cublasGemmStridedBatchedEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasGemmStridedBatchedEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(h, ta, tb, m, n, k, alpha, A, at, lda, sa, B, bt, ldb, sb, beta, C, ct, ldc, sc, batch, compute,
         "cublasGemmStridedBatchedEx");
 }
 cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
     const void *alpha, const void *A, cudaDataType at, int lda, const void *B, cudaDataType bt, int ldb,
     const void *beta, void *C, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t) {
-    ENTER("cublasGemmEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasGemmEx", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(
         h, ta, tb, m, n, k, alpha, A, at, lda, 0, B, bt, ldb, 0, beta, C, ct, ldc, 0, 1, compute, "cublasGemmEx");
 }
 cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
     const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc) {
-    ENTER("cublasSgemm", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasSgemm", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, 0, B, CUDA_R_32F, ldb, 0, beta, C, CUDA_R_32F, ldc, 0, 1,
         CUBLAS_COMPUTE_32F, "cublasSgemm");
 }
 cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
     int k, const float *alpha, const float *A, int lda, long long sa, const float *B, int ldb, long long sb,
     const float *beta, float *C, int ldc, long long sc, int batch) {
-    ENTER("cublasSgemmStridedBatched", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
+    ENTER_CUBLAS("cublasSgemmStridedBatched", HCU_MATMUL, CUBLAS_STATUS_EXECUTION_FAILED);
     return gemm(h, ta, tb, m, n, k, alpha, A, CUDA_R_32F, lda, sa, B, CUDA_R_32F, ldb, sb, beta, C, CUDA_R_32F, ldc, sc,
         batch, CUBLAS_COMPUTE_32F, "cublasSgemmStridedBatched");
 }

@@ -74,7 +74,7 @@ struct Call1 { /* one call: its handle, its name, and what became of its checks 
     }
     /* A number as result: the host waits for it, or it is written on the device. */
     template <class R> cublasStatus_t result(R *out, std::function<R()> work) {
-        require(out);
+        if (!status && !out) status = CUBLAS_STATUS_MAPPING_ERROR;
         if (status) return status;
         bool host = host_scalars();
         if (!host && !need_device(api, "result", out, sizeof(R), device())) return CUBLAS_STATUS_INVALID_VALUE;
@@ -219,6 +219,35 @@ cublasStatus_t rot(
     });
 }
 
+/* The rotation that makes (a, b) to (r, 0); a becomes r, b what the rotation can be made of again. */
+template <class T> void make_rotation(T *a, T *b, T *cosine, T *sine) {
+    const T x = *a, y = *b, larger = std::fabs(x) > std::fabs(y) ? x : y;
+    if (larger == 0) {
+        *a = *b = *sine = 0;
+        *cosine = 1;
+        return;
+    }
+    const T r = std::copysign(T(std::hypot(double(x), double(y))), larger);
+    *cosine = x / r;
+    *sine = y / r;
+    *a = r;
+    *b = std::fabs(x) > std::fabs(y) ? *sine : *cosine != 0 ? 1 / *cosine : T(1);
+}
+template <class T> cublasStatus_t rotg(cublasHandle_t h, T *a, T *b, T *cosine, T *sine, const char *api) {
+    Call1 c(h, api);
+    c.require(a && b && cosine && sine);
+    if (c.status) return c.status;
+    if (c.host_scalars()) return make_rotation(a, b, cosine, sine), CUBLAS_STATUS_SUCCESS;
+    T *const all[] = {a, b, cosine, sine};
+    for (T *p : all)
+        c.require(need_device(api, "a number", p, sizeof(T), c.device()));
+    return c.run([=] {
+        for (T *p : all)
+            hb_write(p, sizeof(T));
+        make_rotation(a, b, cosine, sine);
+    });
+}
+
 /* ---- level 2 ----------------------------------------------------------------------------------------------------- */
 
 template <class T>
@@ -302,6 +331,7 @@ cublasStatus_t symv(cublasHandle_t h, cublasFillMode_t fill, int n, const T *alp
 template <class T> struct Gemm {
     bool ta, tb;
     int m, n, k, lda, ldb, ldc;
+    bool known; /* both operations are */
     void run(T alpha, const T *a, const T *b, T beta, T *c) const {
         Matrix<const T> A{a, ta ? k : m, ta ? m : k, lda}, B{b, tb ? n : k, tb ? k : n, ldb};
         Matrix<T> C{c, m, n, ldc};
@@ -311,15 +341,15 @@ template <class T> struct Gemm {
         for (int j = 0; j < n; j++)
             for (int i = 0; i < m; i++) {
                 double sum = 0;
-                for (int q = 0; q < k; q++)
+                for (int q = 0; q < k && alpha != T(0); q++)
                     sum += double(ta ? A.at(q, i) : A.at(i, q)) * double(tb ? B.at(j, q) : B.at(q, j));
                 C.at(i, j) =
                     beta == T(0) ? T(double(alpha) * sum) : T(double(alpha) * sum + double(beta) * double(C.at(i, j)));
             }
     }
     bool valid() const {
-        return m >= 0 && n >= 0 && k >= 0 && lda >= std::max(1, ta ? k : m) && ldb >= std::max(1, tb ? n : k) &&
-            ldc >= std::max(1, m);
+        return known && m >= 0 && n >= 0 && k >= 0 && lda >= std::max(1, ta ? k : m) &&
+            ldb >= std::max(1, tb ? n : k) && ldc >= std::max(1, m);
     }
     bool nothing() const { return !m || !n; }
 };
@@ -397,7 +427,8 @@ cublasStatus_t gemm_double(cublasHandle_t h, cublasOperation_t ta, cublasOperati
     const double *alpha, const double *A, int lda, long long sa, const double *B, int ldb, long long sb,
     const double *beta, double *C, int ldc, long long sc, int batch, const char *api) {
     Call1 c(h, api);
-    Gemm<double> g{ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc};
+    Gemm<double> g{
+        ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc, known_operation(ta) && known_operation(tb)};
     return gemm_strided(c, g, alpha, A, sa, B, sb, beta, C, sc, batch);
 }
 
@@ -405,7 +436,7 @@ cublasStatus_t gemm_double(cublasHandle_t h, cublasOperation_t ta, cublasOperati
 
 extern "C" {
 
-#define START(name) ENTER(name, kNoGroup, CUBLAS_STATUS_EXECUTION_FAILED)
+#define START(name) ENTER_CUBLAS(name, kNoGroup, CUBLAS_STATUS_EXECUTION_FAILED)
 #define OP          cublasOperation_t
 #define HCU_BLAS_BOTH(S, I, T) \
     cublasStatus_t cublas##S##axpy(cublasHandle_t h, int n, const T *a, const T *x, int ix, T *y, int iy) { \
@@ -448,6 +479,10 @@ extern "C" {
         START("cublas" #S "rot"); \
         return rot(h, n, x, ix, y, iy, c, s, "cublas" #S "rot"); \
     } \
+    cublasStatus_t cublas##S##rotg(cublasHandle_t h, T *a, T *b, T *c, T *s) { \
+        START("cublas" #S "rotg"); \
+        return rotg(h, a, b, c, s, "cublas" #S "rotg"); \
+    } \
     cublasStatus_t cublas##S##gemv(cublasHandle_t h, OP op, int m, int n, const T *alpha, const T *a, int lda, \
         const T *x, int ix, const T *beta, T *y, int iy) { \
         START("cublas" #S "gemv"); \
@@ -472,7 +507,8 @@ extern "C" {
         const T *const A[], int lda, const T *const B[], int ldb, const T *beta, T *const C[], int ldc, int batch) { \
         START("cublas" #S "gemmBatched"); \
         Call1 c(h, "cublas" #S "gemmBatched"); \
-        Gemm<T> g{ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc}; \
+        Gemm<T> g{ \
+            ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc, known_operation(ta) && known_operation(tb)}; \
         return gemm_pointers(c, g, alpha, A, B, beta, C, batch); \
     }
 HCU_BLAS_BOTH(S, s, float)

@@ -34,10 +34,13 @@ struct Product {
     float alpha, beta;
     const float *alpha_device, *beta_device; /* device pointer mode */
     int order;
-    unsigned seed;
+    unsigned split_k, seed;
+    int arch;
 };
 void run_product(const Product &p);
+void scale_matrix(const Layout &c, void *C, float beta); /* beta 0: C is not read */
 bool by_names();
+inline bool as_h100(int arch) { return arch == 90; } /* what lt_probe found on one, with cuBLASLt 13.1: docs/gpus.md */
 
 inline bool is_fp8(int t) { return t == CUDA_R_8F_E4M3 || t == CUDA_R_8F_E5M2; }
 inline size_t bytes_of(int t) {
@@ -70,9 +73,7 @@ inline Shape shape(const Desc &d, const Layout &a, const Layout &b) {
     bool ta = d.trans_a != CUBLAS_OP_N, tb = d.trans_b != CUBLAS_OP_N;
     return {ta ? a.cols : a.rows, tb ? b.rows : b.cols, ta ? a.rows : a.cols, tb ? b.cols : b.rows};
 }
-inline int bias_type(
-    const Desc &d, const Layout &a, const Layout &c, const Layout &o) { /* the one type that is allowed */
-    (void)d;
+inline int bias_type(const Layout &a, const Layout &c, const Layout &o) { /* the one type that is allowed */
     if (!is_fp8(a.type)) return o.type;
     return c.type == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF;
 }
@@ -81,10 +82,13 @@ inline size_t bias_extent(const Desc &d, const Layout &o, int type) {
     return (size_t(o.batch - 1) * size_t(d.bias_stride) + bias_count(d, o)) * bytes_of(type);
 }
 inline bool bit_mask_aux(const Desc &d) { return (d.epilogue & (EPI_RELU | EPI_DRELU)) != 0; }
-inline int aux_type(const Desc &d, const Layout &o) { return d.aux_type == -1 ? o.type : d.aux_type; }
-inline size_t aux_extent(const Desc &d, const Layout &o) {
+inline int aux_type(const Desc &d, const Layout &c, const Layout &o) {
+    if (d.aux_type != -1) return d.aux_type;
+    return is_fp8(o.type) ? c.type : o.type;
+}
+inline size_t aux_extent(const Desc &d, const Layout &c, const Layout &o) {
     size_t elements = size_t(o.batch - 1) * size_t(d.aux_stride) + size_t(d.aux_ld) * (o.cols - 1) + o.rows;
-    return bit_mask_aux(d) ? (elements + 7) / 8 : elements * bytes_of(aux_type(d, o));
+    return bit_mask_aux(d) ? (elements + 7) / 8 : elements * bytes_of(aux_type(d, c, o));
 }
 
 } // namespace blas

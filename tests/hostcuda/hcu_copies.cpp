@@ -109,7 +109,6 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr *p, cudaExtent e) {
 cudaError_t cudaMemcpy2D(
     void *dst, size_t dpitch, const void *src, size_t spitch, size_t w, size_t h, cudaMemcpyKind kind) {
     ENTER("cudaMemcpy2D", HCU_COPY, cudaErrorInvalidValue);
-    NOT_IN_CAPTURE();
     return copy_box("cudaMemcpy2D", side(dst, dpitch), side(src, spitch), {w, h, 1}, kind, nullptr, true);
 }
 cudaError_t cudaMemcpy2DAsync(
@@ -119,7 +118,6 @@ cudaError_t cudaMemcpy2DAsync(
 }
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p) {
     ENTER("cudaMemcpy3D", HCU_COPY, cudaErrorInvalidValue);
-    NOT_IN_CAPTURE();
     return copy_3d("cudaMemcpy3D", p, nullptr, true);
 }
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t s) {
@@ -138,7 +136,6 @@ cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t w, size_t
 }
 cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t w, size_t h) {
     ENTER("cudaMemset2D", HCU_FILL, cudaErrorInvalidValue);
-    NOT_IN_CAPTURE();
     return fill_box("cudaMemset2D", side(p, pitch), value, {w, h, 1}, nullptr);
 }
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr p, int value, cudaExtent e, cudaStream_t s) {
@@ -147,7 +144,6 @@ cudaError_t cudaMemset3DAsync(cudaPitchedPtr p, int value, cudaExtent e, cudaStr
 }
 cudaError_t cudaMemset3D(cudaPitchedPtr p, int value, cudaExtent e) {
     ENTER("cudaMemset3D", HCU_FILL, cudaErrorInvalidValue);
-    NOT_IN_CAPTURE();
     return fill_box("cudaMemset3D", side(p, {0, 0, 0}), value, {e.width, e.height, e.depth}, nullptr);
 }
 
@@ -191,13 +187,14 @@ cudaError_t cudaMemAdvise(const void *p, size_t n, cudaMemoryAdvise, int) {
 /* What is alive goes, and is told as a leak before, as compute-sanitizer does it. */
 cudaError_t cudaDeviceReset(void) {
     Call call("cudaDeviceReset", kNoGroup, kNeverFails);
+    if (call.error) return done(call.error);
     NOT_IN_CAPTURE();
     sync_streams(t_device, true);
     report_unseen_launch();
     if (getenv("HCU_LEAKS")) hcu_leaks(1);
     g_leaks_told = true;
     device_reset_memory(t_device);
-    g_device[t_device].error = 0;
+    if (g_device[t_device].error) g_device[t_device].error = cudaErrorDevicesUnavailable; /* a fault lasts */
     t_last_error = 0;
     return cudaSuccess;
 }

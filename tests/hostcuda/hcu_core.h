@@ -226,6 +226,7 @@ size_t device_used(int device);
 size_t device_limit(int device);
 void set_device_limit(int device, size_t bytes);
 void *pinned_alloc(size_t bytes, bool managed); /* managed: cudaFree frees it */
+size_t pinned_used();
 bool managed(const void *p);
 bool pinned_free(void *p);
 bool managed_range(const void *p, size_t bytes); /* all of it is managed memory, or a __managed__ variable */
@@ -248,7 +249,7 @@ void symbol_known(void *symbol, size_t size); /* a __device__ variable: both sid
 
 /* ---- runtime (hcu_runtime.cpp) ----------------------------------------------------------------------------------- */
 
-struct Call { /* one API call: lock, counters, fault injection, random progress */
+struct Call { /* one API call: lock, counters, what forbids it, fault injection, random progress */
     Call(const char *api, int group, int natural_error); /* kNeverFails: not injectable */
     ~Call();
     Call(const Call &) = delete;
@@ -258,9 +259,11 @@ struct Call { /* one API call: lock, counters, fault injection, random progress 
 constexpr int kNeverFails = -1, kNoGroup = -1;
 void count_extra(int group); /* a call of one group that also does another group's work */
 int current_device();
-int device_arch(int device);       /* 90 for 9.0 */
-int device_error(int device);      /* not 0: the device is dead */
-int stream_device(cudaStream_t s); /* -1: not a live stream */
+cudaError_t forbidden_in_capture(); /* the error, if a capture forbids such a call: it is invalid then */
+cudaError_t wait_for_device();      /* cudaDeviceSynchronize; no capture of the device survives it */
+int device_arch(int device);        /* 90 for 9.0 */
+int device_error(int device);       /* not 0: the device is dead */
+int stream_device(cudaStream_t s);  /* -1: not a live stream */
 void live_object(const char *kind, const void *object, bool created);
 struct Work {
     const char *name;

@@ -67,6 +67,10 @@ size_t hcu_device_bytes(int device) {
     Locked l;
     return device_used(device);
 }
+size_t hcu_pinned_bytes(void) {
+    Locked l;
+    return pinned_used();
+}
 void hcu_set_protect(int on) {
     Locked l;
     set_protect(on != 0);
@@ -160,7 +164,6 @@ void hcu_reset(void) {
         if (g_device[d].error) {
             sync_streams(d, true); /* what was pending on a dead device never runs */
             g_device[d].error = 0;
-            g_device[d].noticed = false;
         }
     while (!g_captures.empty())
         abandon_capture(g_captures.back());

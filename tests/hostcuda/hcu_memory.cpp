@@ -162,12 +162,14 @@ void memory_init() {
     sigaction(SIGBUS, &action, nullptr);
 }
 
+constexpr size_t kLarge = size_t(4) << 20;
 void *device_alloc(int device, size_t bytes, bool live) {
     if (bytes > g_limit[device] - std::min(g_limit[device], g_used[device])) return nullptr;
     size_t rounded = (bytes + kAlign - 1) / kAlign * kAlign, inner = (rounded + kPage - 1) / kPage * kPage;
     size_t total = inner + 2 * kPage;
     void *m = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m == MAP_FAILED) return nullptr;
+    if (total >= kLarge) madvise(m, total, MADV_HUGEPAGE); /* opening, closing and filling it: a 500th of the pages */
     char *base = static_cast<char *>(m);
     Chunk &c = g_chunks[uintptr_t(base)];
     c = Chunk{
@@ -235,6 +237,13 @@ bool pinned_free(void *p) {
     if (!g_pinned.erase(uintptr_t(p))) return false;
     free(p);
     return true;
+}
+
+size_t pinned_used() {
+    size_t bytes = 0;
+    for (auto *e : g_pinned.entries)
+        bytes += e->value.size;
+    return bytes;
 }
 
 void symbol_known(void *symbol, size_t size) { g_symbols[uintptr_t(symbol)] = size; }

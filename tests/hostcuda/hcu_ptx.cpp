@@ -480,6 +480,10 @@ struct Thread {
         exchange_done(x);
         set(i.o[0], v, B32);
     }
+    static uint64_t float_sum(const Ins &i, uint64_t a, uint64_t b, bool shared) { /* as atomicAdd: hostcuda.h */
+        if (i.t != F32 || shared) return float_op(i, i.t, a, b, [](auto x, auto y) { return x + y; });
+        return to_bits(flushed(flushed(from_bits<float>(a)) + flushed(from_bits<float>(b))));
+    }
     void atomic(const Ins &i) { /* on one OS thread a plain read, change and write is atomic */
         bool no_dst = i.has(M_NO_DST);
         int n = bytes_of(i.t);
@@ -488,7 +492,7 @@ struct Thread {
         atomic_hook(a);
         old = read_memory(a, n);
         switch (i.word) {
-        case W_ADD: v = is_float(i.t) ? float_op(i, i.t, old, b, [](auto x, auto y) { return x + y; }) : old + b; break;
+        case W_ADD: v = is_float(i.t) ? float_sum(i, old, b, in_shared(a)) : old + b; break;
         case W_AND: v = old & b; break;
         case W_OR: v = old | b; break;
         case W_XOR: v = old ^ b; break;

@@ -47,6 +47,7 @@ char g_fail_api[80]; /* empty: any call */
 const char *g_last_injected = "";
 
 thread_local int t_device, t_last_error;
+thread_local bool t_in_host_function;
 thread_local cudaStreamCaptureMode t_capture_mode = cudaStreamCaptureModeGlobal;
 
 /* ---- the lock: TSan must not see it, it would order the program's threads; nor the runtime's own data ------------ */
@@ -154,9 +155,9 @@ Locked::Locked() {
 
 cudaError_t done(int error) { /* every call returns through here: it sets the thread's last error */
     if (error) t_last_error = error;
-    if (error && error == g_device[t_device].error) g_device[t_device].noticed = true;
     return cudaError_t(error);
 }
+int start_error() { return g_start_error ? g_start_error : g_device_count ? 0 : int(cudaErrorNoDevice); }
 CUstream_st *resolve(cudaStream_t s) {
     return s == nullptr || s == cudaStreamLegacy ? &g_device[t_device].legacy
         : s == cudaStreamPerThread               ? &g_device[t_device].per_thread
@@ -193,7 +194,6 @@ static bool starts(int device, int group) {
         g_injected++;
         g_last_injected = "stream work";
         g_device[device].error = g_fail_exec_error;
-        g_device[device].noticed = true;
     }
     if (g_device[device].error) return false;
     g_executed[group]++;
@@ -314,6 +314,13 @@ cudaError_t forbidden_in_capture() {
     }
     return e;
 }
+/* The capture of a blocking stream: the legacy stream would have to wait for what is only being recorded. */
+Capture *capture_beside(const CUstream_st *s) {
+    if (!s->legacy) return nullptr;
+    for (auto *t : streams_of(s->device))
+        if (t->capture && blocking(t)) return t->capture;
+    return nullptr;
+}
 void leave_capture(Capture *c) { /* the capture is over for all streams and events */
     for (auto *s : streams_of(-1))
         if (s->capture == c) {
@@ -388,8 +395,17 @@ void sync_streams(int device, bool visible) {
         if (visible) make_visible(s->tail);
     }
 }
+cudaError_t wait_for_device() {
+    cudaError_t e = cudaSuccess;
+    for (Capture *c : g_captures)
+        if (c->origin->device == t_device) e = invalidate(c, cudaErrorStreamCaptureUnsupported);
+    if (e) return e;
+    sync_streams(t_device, true);
+    return cudaError_t(g_device[t_device].error);
+}
 cudaError_t sync_stream(CUstream_st *s) {
     if (s->capture) return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+    if (Capture *c = capture_beside(s)) return invalidate(c, cudaErrorStreamCaptureImplicit);
     run_until(s->tail);
     make_visible(s->tail);
     if (s->legacy)
@@ -483,20 +499,27 @@ cudaError_t load(const void *f, int device) {
     g_loads++;
     return cudaSuccess;
 }
+/* CUDA 13 has one error for a grid or block of a wrong size; cudaErrorInvalidConfiguration was that of older ones. */
+static cudaError_t refused_launch(CUstream_st *stream, cudaError_t e) {
+    return !in_kernel() && stream->capture ? invalidate(stream->capture, e) : e;
+}
 cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, bool cooperative) {
+    if (!f) return cudaErrorInvalidDeviceFunction;
     KernelInfo *k = g_kernels.get(f);
-    if (!k || !k->desc) return cudaErrorInvalidDeviceFunction;
+    if (!k || !k->desc) /* no kernel, or one whose parameters nobody knows */
+        return cudaError_t(refused("a launch by an untyped pointer to what was never seen as a kernel"));
     CUstream_st *stream = resolve(s);
     if (!in_kernel() && (!valid(stream) || stream->device != t_device)) return cudaErrorInvalidResourceHandle;
     int device = in_kernel() ? g_running_device : stream->device;
     size_t threads = size_t(block.x) * block.y * block.z;
     if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 ||
         block.z > 64 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
-        return cudaErrorInvalidConfiguration;
+        return refused_launch(stream, cudaErrorInvalidValue);
     if (!in_kernel())
         if (cudaError_t e = load(f, device)) return e;
-    if (shared > size_t(std::max(k->shared_optin, 48 << 10))) return cudaErrorInvalidValue;
-    if (cooperative && size_t(grid.x) * grid.y * grid.z * threads > 32768) return cudaErrorCooperativeLaunchTooLarge;
+    if (shared > size_t(std::max(k->shared_optin, 48 << 10))) return refused_launch(stream, cudaErrorInvalidValue);
+    if (cooperative && size_t(grid.x) * grid.y * grid.z * threads > 32768)
+        return refused_launch(stream, cudaErrorCooperativeLaunchTooLarge);
     if (!k->name) k->name = symbol_name(f);
     g_largest_grid = std::max(g_largest_grid, size_t(grid.x) * grid.y * grid.z);
 
@@ -541,17 +564,18 @@ cudaError_t plan_copy(
             bug("%s: %s is %s", api, p == &d ? "destination" : "source", p->text);
             return cudaErrorInvalidValue;
         }
+    if (unsigned(kind) > unsigned(cudaMemcpyDefault)) return cudaErrorInvalidMemcpyDirection;
     plan->dst_device = d.where == WHERE_DEVICE;
     plan->src_device = s.where == WHERE_DEVICE;
     plan->pageable = d.where == WHERE_HOST || s.where == WHERE_HOST;
     plan->other_device = plan->dst_device && d.device != stream_dev ? d.device
         : plan->src_device && s.device != stream_dev                ? s.device
                                                                     : -1;
-    bool to = plan->dst_device, from = plan->src_device;
-    bool fits = kind == cudaMemcpyDefault || (kind == cudaMemcpyHostToDevice && to && !from) ||
-        (kind == cudaMemcpyDeviceToHost && !to && from) || (kind == cudaMemcpyDeviceToDevice && to && from) ||
-        (kind == cudaMemcpyHostToHost && !to && !from);
-    return fits ? cudaSuccess : cudaErrorInvalidValue;
+    /* an address tells what it is: only pageable memory cannot be taken for the device's */
+    bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    bool wrong = (to_device && d.where == WHERE_HOST) || (from_device && s.where == WHERE_HOST);
+    return wrong ? cudaErrorInvalidValue : cudaSuccess;
 }
 cudaError_t copy(
     const char *api, void *dst, const void *src, size_t n, const CopyPlan &plan, cudaStream_t s, bool host_waits) {
@@ -600,6 +624,18 @@ static void check_in_kernel(const char *api) {
             api);
     abort();
 }
+/* Whatever happens, these answer: they ask the host, or what was known before. */
+static bool needs_no_driver(const char *api) {
+    return !strcmp(api, "cudaDriverGetVersion") || !strcmp(api, "cudaRuntimeGetVersion");
+}
+static bool survives_the_device(const char *api) {
+    static const char *const names[] = {"cudaDeviceGetAttribute", "cudaGetDeviceProperties", "cudaPointerGetAttributes",
+        "cudaSetDevice", "cudaGetDevice", "cudaGetDeviceCount", "cudaThreadExchangeStreamCaptureMode",
+        "cublasLtMatmulDescCreate", "cublasLtMatrixLayoutCreate", "cublasLtMatmulPreferenceCreate"};
+    for (const char *name : names)
+        if (!strcmp(api, name)) return true;
+    return needs_no_driver(api);
+}
 Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
     lock();
     init();
@@ -607,12 +643,16 @@ Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
     g_api_calls[api]++;
     if (group >= 0) g_group_calls[group]++;
     if (group >= 0) g_device[t_device].in_use = true;
+    if (start_error() && !needs_no_driver(api)) {
+        error = strncmp(api, "cublas", 6) ? start_error() : 1; /* CUBLAS_STATUS_NOT_INITIALIZED */
+        return;
+    }
+    if (t_in_host_function && !strncmp(api, "cuda", 4)) {
+        error = cudaErrorNotPermitted;
+        return;
+    }
     if (natural >= 0) {
-        if (g_start_error) {
-            error = strncmp(api, "cublas", 6) ? g_start_error : 1; /* CUBLAS_STATUS_NOT_INITIALIZED */
-            return;
-        }
-        if (g_device[t_device].error) {
+        if (g_device[t_device].error && !survives_the_device(api)) {
             error = g_device[t_device].error;
             dead = true;
             return;
@@ -677,6 +717,10 @@ __attribute__((destructor)) static void report_at_exit() {
     report_unseen_launch();
     if (getenv("HCU_LEAKS") && !g_leaks_told) hcu_leaks(1);
 }
+cudaError_t symbol_copied() {
+    Locked l;
+    return done(sync_stream(resolve(nullptr)));
+}
 cudaError_t symbol_register(void *symbol, size_t size) {
     Locked l;
     symbol_known(symbol, size);
@@ -704,9 +748,7 @@ cudaError_t enqueue(cudaStream_t s, Work work) {
         stream->capture_tail.assign(1, int(c->graph->nodes.size()) - 1);
         return cudaSuccess;
     }
-    if (stream->legacy) /* would have to wait for a stream that is only recording */
-        for (auto *t : streams_of(stream->device))
-            if (t->capture && blocking(t)) return invalidate(t->capture, cudaErrorStreamCaptureImplicit);
+    if (Capture *c = capture_beside(stream)) return invalidate(c, cudaErrorStreamCaptureImplicit);
     if (work.host_dst && g_mode != HCU_EAGER) { /* the device may write there at any time from now on */
         memset(work.host_dst, 0xff, work.host_bytes);
         __asan_poison_memory_region(work.host_dst, work.host_bytes);

@@ -333,7 +333,7 @@ bool sass_launch(const char *name, const KernelDesc *desc, void **args, const Gr
     std::unique_ptr<Kernel> *entry = g_kernels.entries.empty() ? nullptr : g_kernels.get(name);
     if (g_kernels.entries.empty()) return false;
     if (!entry) {
-        bug("%s is not in the machine code", name);
+        if (!g_partial) bug("%s is not in the machine code", name);
         return false;
     }
     Kernel &k = **entry;
@@ -391,6 +391,7 @@ bool sass_launch(const char *name, const KernelDesc *desc, void **args, const Gr
 using namespace hcu;
 using namespace hcu::sass;
 extern "C" int hcu_sass_arch(void) { return g_arch; }
+extern "C" void hcu_sass_partial(int on) { g_partial = on != 0; }
 extern "C" void hcu_sass_model(int sms) { g_sms = sms; }
 extern "C" long hcu_sass_launches(void) { return g_launches; }
 extern "C" void hcu_sass_reset(void) {

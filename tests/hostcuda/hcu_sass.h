@@ -91,7 +91,7 @@ struct Kernel {
 };
 extern Map<string, std::unique_ptr<Kernel>> &g_kernels;
 extern long g_launches;
-extern int g_arch, g_sms; /* g_sms: 0 while no chain is counted */
+extern int g_arch, g_sms, g_partial; /* g_sms: 0 while no chain is counted; g_partial: see hcu_sass_partial */
 
 template <class T> T from_bits(uint64_t v) {
     T x;

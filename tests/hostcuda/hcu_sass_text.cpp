@@ -10,7 +10,7 @@ namespace hcu {
 namespace sass {
 Map<string, std::unique_ptr<Kernel>> &g_kernels = *new Map<string, std::unique_ptr<Kernel>>;
 long g_launches;
-int g_arch, g_sms;
+int g_arch, g_sms, g_partial;
 
 namespace {
 int g_file;

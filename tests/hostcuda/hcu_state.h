@@ -60,8 +60,7 @@ namespace hcu {
 
 struct Device {
     int arch = 90, error = 0, sms = 132;
-    bool noticed = false; /* the CUDA runtime has seen the error; a library with a runtime of its own may be first */
-    bool in_use = false;  /* it has a primary context */
+    bool in_use = false; /* it has a primary context */
     CUstream_st legacy, per_thread;
 };
 struct Object {
@@ -104,6 +103,7 @@ extern char g_fail_api[80]; /* empty: any call */
 extern const char *g_last_injected;
 extern Times g_times;
 extern thread_local int t_device, t_last_error;
+extern thread_local bool t_in_host_function; /* of cudaLaunchHostFunc, which may call nothing of CUDA's */
 extern thread_local cudaStreamCaptureMode t_capture_mode;
 
 void unlock();
@@ -114,6 +114,7 @@ struct Locked {
 void *tsan_identity();
 void tsan_identity_done(void *id);
 cudaError_t done(int error); /* every call returns through here: it sets the thread's last error */
+int start_error();           /* of every call, also of the first: no device, or a driver that cannot be started */
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +132,7 @@ cudaError_t sync_stream(CUstream_st *s);
 /* ---- capture, launches, copies ----------------------------------------------------------------------------------- */
 
 cudaError_t invalidate(Capture *c, cudaError_t e);
-cudaError_t forbidden_in_capture();
+Capture *capture_beside(const CUstream_st *s);
 void leave_capture(Capture *c); /* the capture is over for all streams and events */
 void abandon_capture(Capture *c);
 bool all_joined(const Capture *c);

@@ -176,6 +176,10 @@ inline cudaError_t hcu_launch(
     void (*kernel)(P...), dim3 g, dim3 b, void **args, size_t smem = 0, cudaStream_t s = nullptr) {
     return ::cudaLaunchKernel(hcu::registered(kernel), g, b, args, smem, s);
 }
+inline cudaError_t hcu_launch(
+    const void *kernel, dim3 g, dim3 b, void **args, size_t smem = 0, cudaStream_t s = nullptr) {
+    return ::cudaLaunchKernel(kernel, g, b, args, smem, s); /* works once the kernel was seen with its type */
+}
 template <class... P> inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, void (*kernel)(P...)) {
     return ::cudaFuncGetAttributes(a, hcu::registered(kernel));
 }
@@ -267,13 +271,13 @@ template <class T>
 inline cudaError_t cudaMemcpyToSymbol(
     T &symbol, const void *src, size_t n, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
     cudaError_t e = cudaMemcpyToSymbolAsync(symbol, src, n, offset, kind);
-    return e != cudaSuccess ? e : ::cudaStreamSynchronize(nullptr);
+    return e != cudaSuccess ? e : hcu::symbol_copied();
 }
 template <class T>
 inline cudaError_t cudaMemcpyFromSymbol(
     void *dst, const T &symbol, size_t n, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
     cudaError_t e = cudaMemcpyFromSymbolAsync(dst, symbol, n, offset, kind);
-    return e != cudaSuccess ? e : ::cudaStreamSynchronize(nullptr);
+    return e != cudaSuccess ? e : hcu::symbol_copied();
 }
 /* ---- the API's templates ---- */
 
@@ -370,12 +374,12 @@ template <class T> inline T __shfl_xor_sync(unsigned m, T v, int lane_mask, int 
     return hcu::shfl(m, v, s & 31u, (s & base) <= (l & base), HCU_HERE);
 }
 template <class T> inline T __shfl_down_sync(unsigned m, T v, unsigned delta, int width = 32, HCU_AT) {
-    unsigned l = hcu::lane(), s = l + delta;
+    unsigned l = hcu::lane(), s = l + (delta & 31u); /* five bits of it count */
     return hcu::shfl(m, v, s & 31u, s < (l & ~unsigned(width - 1)) + unsigned(width), HCU_HERE);
 }
 template <class T> inline T __shfl_up_sync(unsigned m, T v, unsigned delta, int width = 32, HCU_AT) {
-    unsigned l = hcu::lane(), base = l & ~unsigned(width - 1);
-    return hcu::shfl(m, v, (l - delta) & 31u, l - base >= delta, HCU_HERE);
+    unsigned l = hcu::lane(), base = l & ~unsigned(width - 1), d = delta & 31u;
+    return hcu::shfl(m, v, (l - d) & 31u, l - base >= d, HCU_HERE);
 }
 
 #define HCU_REDUCE(name, T, expression) \
@@ -412,11 +416,18 @@ template <class T, class F> inline T atomic_update(T *p, F next) {
     }
 }
 } // namespace hcu
+/* Of floats in global memory, a denormal counts as 0, and is 0 as a sum; in shared memory it is not. */
+namespace hcu {
+template <class T> inline T atomic_sum(T *, T old, T v) { return T(old + v); }
+inline float atomic_sum(float *p, float old, float v) {
+    return in_shared(p) ? old + v : flushed(flushed(old) + flushed(v));
+}
+} // namespace hcu
 #define HCU_ATOMIC(name, expression) \
     template <class T> inline T name(T *p, hcu::Id<T> v) { \
         return hcu::atomic_update(p, [&](T old) -> T { return T(expression); }); \
     }
-HCU_ATOMIC(atomicAdd, old + v)
+HCU_ATOMIC(atomicAdd, hcu::atomic_sum(p, old, v))
 HCU_ATOMIC(atomicSub, old - v)
 HCU_ATOMIC(atomicMin, v < old ? v : old)
 HCU_ATOMIC(atomicMax, old < v ? v : old)
@@ -514,14 +525,18 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 
 /* ---- arithmetic with explicit rounding (to nearest even) --------------------------------------------------------- */
 
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
-inline float __frcp_rn(float a) { return 1.0f / a; }
-inline float __fsqrt_rn(float a) { return sqrtf(a); }
-inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-inline float __fmaf_ieee_rn(float a, float b, float c) { return fmaf(a, b, c); }
+namespace hcu { /* a GPU's arithmetic gives one NaN, whichever went in */
+inline float one_nan(float v) { return v == v ? v : unpack<float>(0x7fffffffu); }
+inline double one_nan(double v) { return v; } /* not looked at on a GPU */
+} // namespace hcu
+inline float __fadd_rn(float a, float b) { return hcu::one_nan(a + b); }
+inline float __fsub_rn(float a, float b) { return hcu::one_nan(a - b); }
+inline float __fmul_rn(float a, float b) { return hcu::one_nan(a * b); }
+inline float __fdiv_rn(float a, float b) { return hcu::one_nan(a / b); }
+inline float __frcp_rn(float a) { return hcu::one_nan(1.0f / a); }
+inline float __fsqrt_rn(float a) { return hcu::one_nan(sqrtf(a)); }
+inline float __fmaf_rn(float a, float b, float c) { return hcu::one_nan(fmaf(a, b, c)); }
+inline float __fmaf_ieee_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
@@ -533,7 +548,10 @@ inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 #include "hostcuda_math.h"
 /* approximate functions: exact here, documented ulp bounds on the GPU; compare with a tolerance */
 inline float __frsqrt_rn(float a) { return rsqrtf(a); }
-inline float __fdividef(float a, float b) { return a / b; }
+inline float __fdividef(float a, float b) {                       /* by a reciprocal that is 0 for the largest */
+    const float size = fabsf(b), huge = 8.507059173023461586e37f; /* 2^126 */
+    return size > huge && size <= 3.402823466e38f ? a * copysignf(0.0f, b) : a / b;
+}
 inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; }
 #define __expf(x)    expf(x) /* macros: glibc declares functions of these names */
 #define __logf(x)    logf(x)
@@ -581,10 +599,12 @@ inline double __ull2double_rn(unsigned long long v) { return double(v); }
 
 template <class A, class B> inline std::common_type_t<A, B> min(A a, B b) {
     using C = std::common_type_t<A, B>;
+    if constexpr (std::is_floating_point_v<C>) return hcu::smaller(C(a), C(b));
     return C(b) < C(a) ? C(b) : C(a);
 }
 template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) {
     using C = std::common_type_t<A, B>;
+    if constexpr (std::is_floating_point_v<C>) return hcu::larger(C(a), C(b));
     return C(a) < C(b) ? C(b) : C(a);
 }
 inline long long clock64() { return hcu::clock_ns(); }

@@ -8,7 +8,8 @@
  *   HCU_MODE=eager|lazy|random   HCU_ORDER=forward|reverse|shuffle   HCU_SEED=n   HCU_DEVICES=n
  *   HCU_ABORT=0|1                HCU_PROTECT=0|1                     HCU_PTX=file.ptx
  *   HCU_SASS=name                HCU_SMS=n                           HCU_ARCH=n (89)
- *   HCU_EPILOGUES=names: cuBLASLt has those epilogues only that its kernels are named after */
+ *   HCU_EPILOGUES=names: cuBLASLt rounds as its kernels of odd shapes do, FP8 sums are an H100's; but for sm_90 FP8 has
+ *                        those epilogues only that kernels are named after */
 #ifndef HOSTCUDA_CTL_H
 #define HOSTCUDA_CTL_H
 #include <stddef.h>
@@ -47,6 +48,7 @@ void hcu_fail_start(int error, int driver); /* the driver cannot be started: eve
 long hcu_loads(void);                       /* kernels loaded since, each at its first use on a device  */
 void hcu_set_memory_limit(int device, size_t bytes); /* default 4 GiB; beyond it cudaErrorMemoryAllocation       */
 size_t hcu_device_bytes(int device);                 /* live bytes                                               */
+size_t hcu_pinned_bytes(void);                       /* the same of page-locked and managed memory               */
 
 /* ---- checks ---------------------------------------------------------------------------------------------------- */
 
@@ -137,6 +139,7 @@ typedef struct hcu_sass_count {
 } hcu_sass_count;
 int hcu_sass_load(const char *name);                /* returns how many kernels can be run, -1: no such file */
 const char *hcu_sass_kernel(int i);                 /* mangled name of the one that ran as number i; NULL: no more */
+void hcu_sass_partial(int on);                      /* 1: kernels that the machine code lacks run as C++, no bug */
 int hcu_sass_arch(void);                            /* 90 for sm_90 */
 void hcu_sass_model(int sms);                       /* counts chains from now on, on a GPU of so many SMs; 0: no more */
 long hcu_sass_launches(void);                       /* launches that ran machine code since the reset */

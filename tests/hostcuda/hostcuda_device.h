@@ -59,6 +59,8 @@ void grid_barrier(const char *file, int line);
 
 void fence();
 void atomic_hook(const void *address); /* called before each atomic operation */
+bool in_shared(const void *address);
+inline float flushed(float v) { return v < 1.17549435e-38f && v > -1.17549435e-38f ? v * 0.0f : v; } /* of a denormal */
 void *shared_static(const void *site, size_t bytes, size_t align);
 void *shared_dynamic();
 int shared_pointer(void **where); /* from now on it holds the dynamic shared memory of the block that runs */
@@ -92,6 +94,7 @@ void thrust_free(void *p);
 cudaError_t symbol_copy(void *symbol, size_t size, void *other, size_t n, size_t offset, cudaMemcpyKind kind,
     cudaStream_t stream, bool to_symbol);
 int symbol_before_main(void *symbol, size_t size);      /* a __managed__ variable */
+cudaError_t symbol_copied();                            /* what cudaMemcpyToSymbol waits for */
 cudaError_t symbol_register(void *symbol, size_t size); /* its address may be given to kernels */
 
 } // namespace hcu

@@ -87,7 +87,7 @@ template <class T, class F> inline T rounded(int mode, T a, T b, T c, F f) {
     fesetround(mode);
     result = f(x, y, z);
     fesetround(before);
-    return result;
+    return one_nan(result);
 }
 template <class To, class From> inline To converted(int mode, From v) {
     volatile From x = v;
@@ -139,6 +139,27 @@ HCU_ROUNDED(ru, FE_UPWARD)
 HCU_ROUNDED(rz, FE_TOWARDZERO)
 #undef HCU_ROUNDED
 #undef HCU_ROUNDED_OF
+
+/* ---- the smaller and the larger float: the other one of a NaN, and -0 is less than 0 ----------------------------- */
+
+namespace hcu {
+template <class T> inline T smaller(T a, T b) {
+    if (a != a || b != b) return a == a ? a : b == b ? b : one_nan(a);
+    return a == b ? (std::signbit(a) ? a : b) : a < b ? a : b;
+}
+template <class T> inline T larger(T a, T b) {
+    if (a != a || b != b) return a == a ? a : b == b ? b : one_nan(a);
+    return a == b ? (std::signbit(a) ? b : a) : a < b ? b : a;
+}
+} // namespace hcu
+inline float hcu_fminf(float a, float b) { return hcu::smaller(a, b); }
+inline float hcu_fmaxf(float a, float b) { return hcu::larger(a, b); }
+namespace std { /* std::fmaxf */
+using ::hcu_fmaxf;
+using ::hcu_fminf;
+} // namespace std
+#define fminf hcu_fminf /* macros: libm has functions of these names, and leaves the sign of a zero open */
+#define fmaxf hcu_fmaxf
 
 /* ---- the smaller and the larger one: declared by NVIDIA's header, and defined on Windows alone ------------------- */
 

@@ -17,6 +17,7 @@ static float check_in_order(const float *x, size_t n) {
 static float check_pairwise(const float *x, size_t n) {
     if (n == 0) return 0;
     if (n == 1) return x[0];
+    if (n <= LAB2_BLOCK) return check_in_order(x, n);
     return check_round(check_pairwise(x, n / 2) + check_pairwise(x + n / 2, n - n / 2));
 }
 

@@ -83,6 +83,7 @@ static void check_element(check_state *s, size_t i, float scaled, adam a, check_
         m /= 1 - pow(beta1, t);
         v /= 1 - pow(beta2, t);
     }
+    w -= lr * LAB8_DECAY * w;
     w -= lr * m / (mistake == CHECK_EPS_INSIDE ? sqrt(v + eps) : sqrt(v) + eps);
     s->master[i] = w;
     s->model[i] = check_half((float)w);

@@ -79,7 +79,8 @@ static uint8_t check_right_scale(float amax) {
     int e;
     if (amax == 0) return 0;
     (void)frexp((double)amax, &e);
-    return (uint8_t)(e - 1 - 2 + 127 < 0 ? 0 : e - 1 - 2 + 127);
+    e += -1 - LAB11_SHIFT + 127;
+    return (uint8_t)(e < 0 ? 0 : e);
 }
 
 static void check_scale(float amax) {

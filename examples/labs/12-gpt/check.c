@@ -120,7 +120,7 @@ static void check_good_steps(void) {
     trainer t = {1024, 0, 0};
     int k, n;
     check_make(&s, 1);
-    for (n = 1; n <= 100; n++) {
+    for (n = 1; n <= LAB12_INTERVAL; n++) {
         lab_doing("step number %d", n);
         if (!step(&t, s.w, 3, 0.0001f)) lab_wrong("step returns 0, and every gradient is finite");
         if (t.steps != n) lab_wrong("after %d steps t->steps must be %d, and yours is %d", n, n, t.steps);
@@ -138,10 +138,12 @@ static void check_good_steps(void) {
                 (double)s.m1[0][0], n);
     }
     if (t.scale != 2048)
-        lab_wrong("after 100 good steps the scale must go from 1024 to 2048, and yours is %g", (double)t.scale);
+        lab_wrong("after %d good steps the scale must go from 1024 to 2048, and yours is %g", LAB12_INTERVAL,
+            (double)t.scale);
     step(&t, s.w, 3, 0.0001f);
     if (t.scale != 2048)
-        lab_wrong("after 101 good steps it must be 2048, and yours is %g: count anew", (double)t.scale);
+        lab_wrong(
+            "after %d good steps it must be 2048, and yours is %g: count anew", LAB12_INTERVAL + 1, (double)t.scale);
 }
 
 static void check_bad_step(float bad, const char *name) {
@@ -172,7 +174,8 @@ static const char check_text[] =
     "darling buds of May, And summer's lease hath all too short a date; Sometime too hot the eye of heaven shines, "
     "And often is his gold complexion dimm'd; And every fair from fair sometime declines.";
 
-static const gpt_shape check_shape = {"lab", 2, 2, 32, 16, 8, 64, 1, 0, 0, 0, 0, 0, 0, 0, 0.02, 0, 0, 0, AMP_F32};
+static const gpt_shape check_shape = {
+    "lab", 2, 2, 32, 16, 8, 64, 1, 0, 0, 0, 0, 0, 0, 0, 0.02, 0, 0, 0, AMP_F32, AMP_GELU, AMP_AUTO};
 enum { CHECK_STEPS = 80 };
 #define CHECK_LR 0.003f
 
@@ -199,7 +202,7 @@ static gpt *check_gpt(amp_ctx *ctx, const gpt_mode *m) {
 
 /* amp's own way: the mean loss of the last ten steps. */
 static double check_by_amp(amp_ctx *ctx, double *first) {
-    const gpt_mode m = {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 65536, 100, 0};
+    const gpt_mode m = {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 65536, LAB12_INTERVAL, 0};
     gpt *g = check_gpt(ctx, &m);
     amp_step_desc d = AMP_ZERO;
     double sum = 0;

@@ -16,6 +16,7 @@ typedef struct amp_plan_layer {
     uint64_t weight, bias; /* elements; each that is not 0 is one parameter */
     uint64_t saved;        /* elements that backward needs, in the dtype of op's result: y, aux, ... */
     uint64_t saved_f32;    /* elements of 4 bytes under any policy: statistics, labels */
+    uint64_t saved_bits;   /* AMP_MASK: rows * 8 * ((columns + 7) / 8); 8 for each element that is kept in FP8 */
 } amp_plan_layer;
 
 typedef struct amp_plan { /* bytes; the first six are the rows of the ledger for the set, exactly */

@@ -220,6 +220,7 @@ AMP_INLINE uint32_t ampi_decode_any(uint32_t pattern, amp_dtype t) {
     case AMP_F32:
     case AMP_F64:
     case AMP_MOMENT_8BIT:
+    case AMP_MASK:
     case AMP_DTYPE_COUNT: break;
     }
     return pattern;
@@ -233,10 +234,20 @@ AMP_INLINE uint32_t ampi_encode_any(uint32_t x, amp_dtype t, amp_rounding how, u
     case AMP_F32:
     case AMP_F64:
     case AMP_MOMENT_8BIT:
+    case AMP_MASK:
     case AMP_DTYPE_COUNT: break;
     }
     return x;
 }
+
+/* A mask: bit c % 8 of byte c / 8 of a row; a row begins with a byte, bits behind its end are 0. ReLU's are 1 unless
+   y <= 0, y as it is stored; no y of ReLU is negative, so where it is not 0. */
+AMP_INLINE size_t ampi_mask_pitch(size_t cols) { return cols / 8u + (cols % 8u != 0); }
+AMP_INLINE uint8_t *ampi_mask_at(void *mask, size_t row, size_t cols, size_t col) { /* col: a multiple of 8 */
+    return (uint8_t *)mask + row * ampi_mask_pitch(cols) + col / 8u;
+}
+/* What stands in y's place: 1 or 0. */
+AMP_INLINE float ampi_mask_y(const uint8_t *bits, size_t i) { return bits[i / 8u] >> i % 8u & 1u ? 1.0f : 0.0f; }
 
 /* ---- the same for one number at a time on the host ----
    The definitions above hold for every number. Nearly all are normal or zero, and take a shorter way here. F16 has

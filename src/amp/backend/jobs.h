@@ -241,14 +241,19 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
 /* A product's job is its desc with everything filled in: m, n and batch > 0; ld and stride complete, a broadcast stride
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
    AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
-   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1. data NULL: c is not
-   read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
+   bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1; aux AMP_MASK with AMP_RELU only, its rows packed,
+   whatever ldd is. data NULL: c is not read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are
+   done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
 AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
 AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
+AMP_INLINE int amp_gemm_masked(const amp_gemm_job *j) { return j->aux.data && j->aux.dtype == AMP_MASK; }
+AMP_INLINE size_t amp_gemm_mask_bytes(const amp_gemm_job *j) {
+    return amp_gemm_outputs(j) * j->m * ampi_mask_pitch(j->n);
+}
 
 typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless act is NONE; then column sums of dy */
-    amp_array dy, saved;           /* [rows, cols] */
+    amp_array dy, saved;           /* [rows, cols]; saved: ReLU's may be AMP_MASK */
     amp_array dbias;               /* [cols], or data NULL */
     size_t rows, cols, ld, step;   /* elements between rows, and columns; with an act ld is cols, and step is 1 */
     amp_act act;
@@ -273,13 +278,15 @@ typedef struct amp_xent_job { /* rows > 0 */
 } amp_xent_job;
 
 /* Of one tensor, in context memory. Members of 4 bytes: a state file has them as words. */
-typedef struct amp_fp8_state {
-    float scale, inverse; /* of the last cast: q = x * scale; 1 / scale */
-    float amax;           /* of the last cast */
-    float window;         /* delayed scaling: the largest of the history */
-    uint32_t at;          /* where in the history the next amax goes */
-    uint32_t found;       /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
-    uint32_t ticket, _pad;
+typedef struct amp_fp8_state { /* 32 bytes: cuBLASLt wants what it reads, inverse and scale, at multiples of 16 */
+    float inverse;             /* 1 / scale */
+    float amax;                /* of the last cast */
+    float window;              /* delayed scaling: the largest of the history */
+    uint32_t at;               /* where in the history the next amax goes */
+    float scale;               /* of the last cast: q = x * scale */
+    uint32_t found;            /* bits of the amax of a cast that is running, and its blocks that are done; else 0 */
+    uint32_t ticket;           /* see found */
+    uint32_t _pad;
 } amp_fp8_state;
 
 typedef struct amp_quantize_job { /* rows, cols > 0 */
@@ -322,6 +329,11 @@ AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint3
     size = ampi_bits(v) & 0x7fffffffu;
     return size > most && size <= 0x7f800000u ? ampi_float(most | (ampi_bits(v) & 0x80000000u)) : v;
 }
+/* The value before act as aux gets it: FP8 saturates, for derivatives are constant out there. */
+AMP_INLINE float amp_epilogue_aux(const amp_gemm_job *j, float v) {
+    uint32_t unused = 0;
+    return amp_dtype_size(j->aux.dtype) == 1u ? amp_epilogue_f8(v, j->aux.dtype, NULL, &unused) : v;
+}
 /* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads
    there. */
 AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
@@ -335,7 +347,7 @@ AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha,
     float v = amp_mul(alpha, sum);
     if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
     if (j->bias.data) v = amp_add(v, bias);
-    *before = v;
+    *before = amp_epilogue_aux(j, v);
     return amp_epilogue_act(j, v, saved, amax);
 }
 

@@ -46,6 +46,8 @@ typedef struct ampi_direct {
     size_t rows, cols, depth;
     size_t a_row, a_k, b_k, b_strip, c_row; /* from one row, k or strip to the next */
 } ampi_direct;
+static const uint32_t ampi_places[AMPI_WIDEST] = {/* bits of a mask, lane by lane */
+    1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
 /* One SIMD path. n is at most AMPI_BLOCK where floats are named; void pointers may be unaligned. */
 typedef struct ampi_kernels {
     amp_simd simd;
@@ -84,6 +86,8 @@ typedef struct ampi_kernels {
     void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
     void (*act)(float *u, size_t n, amp_act act);
     void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
+    void (*mask_of)(uint8_t *bits, const float *y, size_t n);    /* of ReLU's y */
+    void (*mask_grad)(float *dy, const uint8_t *bits, size_t n); /* dy = 0 where the bit is 0 */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
     /* 8-bit moments in blocks, which: 0 or 1; r: a random word per element. Floats and codes up to the next multiple of
        64 may be written */

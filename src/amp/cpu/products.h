@@ -138,19 +138,35 @@ static void ampi_epilogue_bias(
     const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t row, size_t col, size_t n, float *other) {
     if (d->bias.data) (kn->axpy)(acc, ampi_bias_of(kn, d, row, col, n, other), n, 1.0f);
 }
+static void ampi_epilogue_keep(
+    const ampi_kernels *kn, const amp_gemm_job *d, const float *acc, size_t at, size_t n, float *other) {
+    size_t i;
+    if (!ampi_is_f8(d->aux.dtype)) {
+        kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        other[i] = amp_epilogue_aux(d, acc[i]);
+    kn->narrow[d->aux.dtype](ampi_at(d->aux, at), other, n);
+}
 static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
     size_t at = batch * d->stride_d + row * d->ldd + col, i;
-    if (d->backward) {
+    uint8_t *mask = NULL;
+    if (amp_gemm_masked(d)) mask = ampi_mask_at(d->aux.data, batch * d->m + row, d->n, col);
+    if (d->backward && mask) {
+        (kn->mask_grad)(acc, mask, n);
+    } else if (d->backward) {
         (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
-        if (d->aux.data) kn->narrow[d->aux.dtype](ampi_at(d->aux, at), acc, n);
+        if (d->aux.data && !mask) ampi_epilogue_keep(kn, d, acc, at, n, other);
         if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
             acc[i] = amp_epilogue_f8(acc[i], d->d.dtype, d->scale_d, amax);
     kn->narrow[d->d.dtype](ampi_at(d->d, at), acc, n);
+    if (mask && !d->backward) (kn->mask_of)(mask, ampi_floats(kn, d->d, at, n, other), n); /* of y as it is stored */
 }
 static void ampi_epilogue(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other, uint32_t *amax) {
@@ -239,7 +255,8 @@ static void ampi_small_end(const ampi_gemm_blocks *j, ampi_workspace *w, size_t 
     size_t rows, uint32_t *amax) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    const int whole = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const int packed = b->rows == d->n && d->ldd == d->n && (!d->c.data || d->ldc == d->n);
+    const int whole = packed && !amp_gemm_masked(d); /* whose rows begin with a byte */
     const size_t cols = b->rows, each = whole ? AMPI_BLOCK / cols * cols : cols;
     size_t i, k, n;
     for (i = 0; i < rows * cols; i += n) {
@@ -450,7 +467,7 @@ static int ampi_is_few(const ampi_kernels *kn, const amp_gemm_job *d) {
 }
 /* A contiguous column is a row of the transposed product. */
 static int ampi_is_column(const amp_gemm_job *d) {
-    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches) return 0;
+    if (d->n != 1 || d->m == 1 || d->bias.data || d->sum_batches || amp_gemm_masked(d)) return 0;
     return d->ldd == 1 && (!d->c.data || d->ldc == 1);
 }
 static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
@@ -527,6 +544,38 @@ static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d)
     return ampi_run(ampi_cpu_of(ctx), ampi_chunks(d->count), (double)d->count, ampi_act_task, &j);
 }
 
+/* ReLU's gradient by its mask, in pieces of so many columns: rows, or parts of all of them where they have no bits
+   between them. */
+typedef struct ampi_mask_work {
+    const ampi_kernels *k;
+    const amp_bias_grad_job *job;
+    size_t cols, pieces, count; /* of a piece; pieces; all elements */
+} ampi_mask_work;
+static void ampi_mask_piece(const ampi_mask_work *j, size_t piece) {
+    const amp_bias_grad_job *d = j->job;
+    float x[AMPI_BLOCK];
+    size_t first = piece * j->cols, end = ampi_least(j->count - first, j->cols), c, n;
+    for (c = 0; c < end; c += n) {
+        n = ampi_least(AMPI_BLOCK, end - c);
+        j->k->widen[d->dy.dtype](x, ampi_at(d->dy, first + c), n);
+        (j->k->mask_grad)(x, ampi_mask_at(d->saved.data, piece, j->cols, c), n);
+        j->k->narrow[d->dy.dtype](ampi_at(d->dy, first + c), x, n);
+    }
+}
+static size_t ampi_mask_each(const ampi_mask_work *j) { return AMP_CHUNK / j->cols + 1; } /* of a task */
+static void ampi_mask_task(void *arg, size_t task, ampi_workspace *w) {
+    const ampi_mask_work *j = (const ampi_mask_work *)arg;
+    size_t each = ampi_mask_each(j), piece = task * each, end = ampi_least(j->pieces, piece + each);
+    (void)w;
+    for (; piece < end; piece++)
+        ampi_mask_piece(j, piece);
+}
+static amp_status ampi_cpu_mask_grad(ampi_cpu *c, const amp_bias_grad_job *d) {
+    ampi_mask_work j = {c->k, d, d->cols % 8u ? d->cols : AMP_CHUNK, 0, d->rows * d->cols};
+    j.pieces = (j.count - 1) / j.cols + 1;
+    return ampi_run(c, (j.pieces - 1) / ampi_mask_each(&j) + 1, (double)j.count, ampi_mask_task, &j);
+}
+
 typedef struct ampi_col_work {
     const ampi_kernels *k;
     const amp_bias_grad_job *job;
@@ -577,7 +626,10 @@ static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job)
     act.count = n;
     act.saved = job->saved;
     act.in = act.out = job->dy;
-    if (job->act != AMP_ACT_NONE) AMPI_TRY(ampi_cpu_activation(ctx, &act));
+    if (job->act != AMP_ACT_NONE && job->saved.dtype == AMP_MASK)
+        AMPI_TRY(ampi_cpu_mask_grad(c, job));
+    else if (job->act != AMP_ACT_NONE)
+        AMPI_TRY(ampi_cpu_activation(ctx, &act));
     if (job->dbias.data) (void)ampi_run(c, (job->cols - 1) / AMPI_NC + 1, (double)n, ampi_col_task, &j);
     return AMP_OK;
 }

@@ -39,6 +39,29 @@ static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, 
     return ampi_check_storage(ctx, name, a, need, required);
 }
 
+/* A mask as the bytes that it is, to be checked and marked; other arrays as they are. Then of how many elements. */
+static amp_array ampi_unmasked(amp_array a) {
+    if (a.dtype != AMP_MASK) return a;
+    a.dtype = AMP_F8E4M3;
+    a.count = 0;
+    return a;
+}
+static size_t ampi_unmasked_count(amp_array a, size_t elements, size_t rows, size_t cols) {
+    return a.dtype == AMP_MASK ? rows * ampi_mask_pitch(cols) : elements;
+}
+/* What an act keeps for its backward: `elements`, or a mask of rows x cols. */
+static amp_status ampi_check_saved(
+    amp_ctx *ctx, const char *name, amp_array a, amp_act act, size_t elements, size_t rows, size_t cols, int required) {
+    const size_t need = ampi_unmasked_count(a, elements, rows, cols);
+    if (a.data && a.dtype == AMP_MASK) {
+        AMPI_CHECK(act == AMP_RELU, "%s.dtype is mask, which AMP_RELU alone has, but act is %d", name, (int)act);
+        AMPI_CHECK(!a.count || a.count / 8u >= need,
+            "%s.count is %llu, but %llu bits are needed: rows begin with a byte", name, AMPI_ULL(a.count),
+            AMPI_ULL(8u * need));
+    }
+    return ampi_check_array(ctx, name, ampi_unmasked(a), need, required);
+}
+
 static int ampi_overlap(const void *a, size_t na, const void *b, size_t nb) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return na && nb && x < y + nb && y < x + na;
@@ -55,6 +78,10 @@ typedef struct ampi_extent {
 static ampi_extent ampi_extent_of(const char *name, amp_array a, size_t count, int read, int write) {
     ampi_extent r = {name, a.data, a.data ? count * amp_dtype_size(a.dtype) : 0, read, write};
     return r;
+}
+static ampi_extent ampi_saved_extent(
+    const char *name, amp_array a, size_t elements, size_t rows, size_t cols, int read, int write) {
+    return ampi_extent_of(name, ampi_unmasked(a), ampi_unmasked_count(a, elements, rows, cols), read, write);
 }
 static amp_status ampi_refuse_overlap(amp_ctx *ctx, const ampi_extent *r, const ampi_extent *with) {
     const uintptr_t x = (uintptr_t)r->data, y = (uintptr_t)with->data;

@@ -147,7 +147,7 @@ static amp_status ampi_fp8_extents(amp_ctx *ctx, const ampi_layer *layer, int ba
     r[1] = ampi_extent_of("x", l->x, layer->nx, 1, 0);
     r[2] = ampi_extent_of("w", l->w, layer->nw, 1, 0);
     r[3] = ampi_extent_of("y", l->y, layer->ny, 1, 0);
-    r[4] = ampi_extent_of("aux", l->aux, layer->ny, 1, 0);
+    r[4] = ampi_saved_extent("aux", l->aux, layer->ny, l->rows, l->out, 1, 0);
     if (backward) {
         r[n++] = ampi_extent_of("dbias", l->dbias, l->out, 1, 0);
         r[n++] = ampi_extent_of("dy", l->dy, layer->ny, 1, 0);
@@ -296,9 +296,12 @@ static amp_status ampi_forward_extents(amp_ctx *ctx, const ampi_layer *layer) {
         ampi_extent_of("x", l->x, layer->nx, 1, 0),
         ampi_extent_of("w", l->w, layer->nw, 1, 0),
         ampi_extent_of("bias", l->bias, l->out, 1, 0),
-        ampi_extent_of("aux", l->aux, layer->ny, 0, 1),
+        ampi_saved_extent("aux", l->aux, layer->ny, l->rows, l->out, 0, 1),
     };
     return ampi_check_extents(ctx, r, 5);
+}
+static int ampi_aux_fits(const amp_linear_desc *l) {
+    return l->aux.dtype == l->y.dtype || l->aux.dtype == AMP_MASK || ampi_is_f8(l->aux.dtype);
 }
 static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const ampi_goal *goal) {
     ampi_layer layer;
@@ -311,8 +314,8 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
     AMPI_TRY(ampi_check_array(ctx, "w", layer.l.w, layer.nw, 1));
     AMPI_TRY(ampi_check_array(ctx, "bias", layer.l.bias, layer.l.out, 0));
     AMPI_TRY(ampi_check_array(ctx, "y", layer.l.y, layer.ny, 1));
-    AMPI_TRY(ampi_check_array(ctx, "aux", layer.l.aux, layer.ny, 0));
-    AMPI_CHECK(!layer.l.aux.data || layer.l.aux.dtype == layer.l.y.dtype, "aux is %s, but y is %s",
+    AMPI_TRY(ampi_check_saved(ctx, "aux", layer.l.aux, layer.l.act, layer.ny, layer.l.rows, layer.l.out, 0));
+    AMPI_CHECK(!layer.l.aux.data || ampi_aux_fits(&layer.l), "aux is %s, but y is %s",
         amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
     if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
@@ -323,7 +326,10 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
 }
 
 /* What an activation's derivative reads. */
-static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_act_reads_aux(l->act) ? l->aux : l->y; }
+static int ampi_saves_aux(const amp_linear_desc *l) {
+    return ampi_act_reads_aux(l->act) || (l->act == AMP_RELU && l->aux.data && l->aux.dtype == AMP_MASK);
+}
+static amp_array ampi_saved(const amp_linear_desc *l) { return ampi_saves_aux(l) ? l->aux : l->y; }
 
 /* Backward's dtypes: what forward used, by its record (PyTorch's custom_bwd). */
 static amp_status ampi_backward_dtypes(amp_ctx *ctx, ampi_layer *layer) {
@@ -361,8 +367,8 @@ static amp_status ampi_check_backward_chain(amp_ctx *ctx, const ampi_layer *laye
     const amp_linear_desc *l = &layer->l, *b = l->before;
     if (!b) return AMP_OK;
     if (b->act != AMP_ACT_NONE)
-        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(b->act) ? "before->aux" : "before->y", ampi_saved_before(l),
-            layer->nx, l->dx.data != NULL));
+        AMPI_TRY(ampi_check_saved(ctx, ampi_saves_aux(b) ? "before->aux" : "before->y", ampi_saved_before(l), b->act,
+            layer->nx, l->rows, l->in, l->dx.data != NULL));
     AMPI_TRY(ampi_check_array(ctx, "before->dbias", b->dbias, l->in, 0));
     AMPI_CHECK(l->dx.data, "dx is NULL, but before waits for it");
     return AMP_OK;
@@ -375,7 +381,8 @@ static amp_status ampi_check_backward(amp_ctx *ctx, const ampi_layer *layer) {
     AMPI_TRY(ampi_check_array(ctx, "dw", l->dw, layer->nw, 0));
     AMPI_TRY(ampi_check_array(ctx, "dbias", l->dbias, l->out, 0));
     if (l->act != AMP_ACT_NONE && !l->after)
-        AMPI_TRY(ampi_check_array(ctx, ampi_act_reads_aux(l->act) ? "aux" : "y", ampi_saved(l), layer->ny, 1));
+        AMPI_TRY(ampi_check_saved(
+            ctx, ampi_saves_aux(l) ? "aux" : "y", ampi_saved(l), l->act, layer->ny, l->rows, l->out, 1));
     if (l->dx.data) AMPI_TRY(ampi_check_array(ctx, "w", l->w, layer->nw, 1));
     if (l->dw.data) AMPI_TRY(ampi_check_array(ctx, "x", l->x, layer->nx, 1));
     return AMP_OK;
@@ -499,17 +506,17 @@ static amp_status ampi_check_backward_extents(amp_ctx *ctx, const ampi_layer *la
     const amp_array x = layer->fp8 ? l->x : layer->x.array;
     const amp_array w = layer->fp8 ? l->w : layer->w.array;
     int last = ampi_casts_dy(layer) ? 1 : 3; /* 1: its cast is read */
-    const char *saved = ampi_act_reads_aux(l->act) ? "aux" : "y";
+    const char *saved = ampi_saves_aux(l) ? "aux" : "y";
     const ampi_extent r[9] = {
         ampi_extent_of("dy", l->dy, layer->ny, last, act),
-        ampi_extent_of(saved, act ? ampi_saved(l) : none, layer->ny, 1, 0),
+        ampi_saved_extent(saved, act ? ampi_saved(l) : none, layer->ny, l->rows, l->out, 1, 0),
         ampi_extent_of("dbias", l->after ? none : l->dbias, l->out, 0, 1),
         ampi_extent_of("x", l->dw.data ? x : none, layer->nx, 2, 0),
         ampi_extent_of("dw", l->dw, layer->nw, 0, 2),
         ampi_extent_of("w", l->dx.data ? w : none, layer->nw, 3, 0),
         ampi_extent_of("dx", l->dx, layer->nx, 0, 3),
         ampi_extent_of("before->dbias", b ? b->dbias : none, l->in, 0, 3),
-        ampi_extent_of("before->aux or y", ampi_saved_before(l), layer->nx, 3, 0),
+        ampi_saved_extent("before->aux or y", ampi_saved_before(l), layer->nx, l->rows, l->in, 3, 0),
     };
     return ampi_check_extents(ctx, r, 9);
 }

@@ -3,12 +3,14 @@
 
 typedef struct ampi_param { /* what amp_params_add was told, with defaults filled in */
     amp_param_desc d;
-    char *name;           /* our copy; d.name is not used after amp_params_add */
-    float *init;          /* our copy of d.init, until commit */
-    int unused;           /* 1: amp_params_use has left it out */
-    uint32_t hash;        /* of the name */
-    uint32_t first, next; /* index + 1, or 0: who is first in the bucket of this place; who follows in this one's */
+    char *name;  /* our copy; d.name is not used after amp_params_add */
+    float *init; /* our copy of d.init, until commit */
+    int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
+
+typedef struct ampi_name_slot { /* of the table of names */
+    uint32_t hash, place;       /* place: index of the parameter + 1; 0: the slot is free */
+} ampi_name_slot;
 
 /* What a set's gradients and accumulators are: see ampi_rules. */
 typedef enum ampi_phase {
@@ -41,6 +43,8 @@ struct amp_params {
     ampi_param *params;
     amp_param_entry *entries; /* host copy of the table */
     size_t n, cap;
+    ampi_name_slot *names;
+    size_t n_names; /* slots: a power of two, at least twice as many as parameters; 0: no table yet */
     int committed;
     int stochastic; /* a model copy may differ from the rounded master */
     uint32_t count; /* of the last inspection's desc: count_lost */
@@ -145,29 +149,40 @@ AMP_API amp_status amp_params_create_checked(
 }
 
 AMP_API size_t amp_params_count(const amp_params *p) { return p ? p->n : 0; }
-/* ---- parameters by name: as many buckets as there are places in the list, a power of two ---- */
+/* ---- parameters by name: a table of slots; a name is in the first free one from where its hash points ---- */
 static uint32_t ampi_name_hash(const char *name) { /* FNV-1a */
     uint32_t h = 2166136261u;
     for (; *name; name++)
         h = (h ^ (uint8_t)*name) * 16777619u;
     return h;
 }
-static void ampi_param_link(amp_params *p, size_t i) {
-    uint32_t *first = &p->params[p->params[i].hash & (p->cap - 1)].first;
-    p->params[i].next = *first;
-    *first = (uint32_t)i + 1;
+static void ampi_name_link(amp_params *p, ampi_name_slot name) {
+    size_t i = name.hash & (p->n_names - 1);
+    while (p->names[i].place)
+        i = (i + 1) & (p->n_names - 1);
+    p->names[i] = name;
 }
-static void ampi_params_link(amp_params *p) { /* when the list has grown, and so the buckets are others */
+static amp_status ampi_names_grow(amp_params *p) { /* twice the slots */
+    ampi_name_slot *old = p->names;
+    const size_t n_old = p->n_names, n_new = n_old ? 2 * n_old : 16;
+    ampi_name_slot *names = (ampi_name_slot *)ampi_host_new(p->ctx, n_new * sizeof *names);
     size_t i;
-    for (i = 0; i < p->n; i++)
-        p->params[i].first = 0;
-    for (i = 0; i < p->n; i++)
-        ampi_param_link(p, i);
+    if (!names) return AMP_ERR_NO_MEMORY;
+    p->names = names;
+    p->n_names = n_new;
+    for (i = 0; i < n_old; i++)
+        if (old[i].place) ampi_name_link(p, old[i]);
+    ampi_host_drop(p->ctx, old, n_old * sizeof *old);
+    return AMP_OK;
 }
 static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t hash) {
-    size_t i = p->n ? p->params[hash & (p->cap - 1)].first : 0;
-    for (; i; i = p->params[i - 1].next)
-        if (p->params[i - 1].hash == hash && strcmp(p->params[i - 1].name, name) == 0) return i - 1;
+    const size_t mask = p->n_names - 1;
+    size_t i;
+    if (!p->n) return 0;
+    for (i = hash & mask; p->names[i].place; i = (i + 1) & mask) {
+        const size_t at = p->names[i].place - 1;
+        if (p->names[i].hash == hash && strcmp(p->params[at].name, name) == 0) return at;
+    }
     return p->n;
 }
 AMP_API size_t amp_params_find(const amp_params *p, const char *name) {
@@ -238,20 +253,21 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
-/* a place in the list */
-static amp_status ampi_param_append(amp_params *p, ampi_param *q) {
-    size_t cap = p->cap;
+/* a place in the list, and in the table of names */
+static amp_status ampi_param_append(amp_params *p, const ampi_param *q, uint32_t hash) {
+    ampi_name_slot name;
     ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
     if (!list) return AMP_ERR_NO_MEMORY;
     p->params = list;
-    if (p->cap != cap) ampi_params_link(p);
-    q->first = list[p->n].first;
-    list[p->n] = *q;
-    ampi_param_link(p, p->n++);
+    if (2 * (p->n + 1) > p->n_names) AMPI_TRY(ampi_names_grow(p));
+    list[p->n++] = *q;
+    name.hash = hash;
+    name.place = (uint32_t)p->n;
+    ampi_name_link(p, name);
     return AMP_OK;
 }
 /* copies of what the caller may change from now on */
-static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q) {
+static amp_status ampi_param_keep(amp_params *p, const char *name, uint32_t hash, ampi_param *q) {
     const amp_allocator *host = &p->ctx->host;
     size_t len = strlen(name) + 1;
     q->name = (char *)ampi_host_alloc(host, len);
@@ -262,7 +278,7 @@ static amp_status ampi_param_keep(amp_params *p, const char *name, ampi_param *q
         if (!q->init) return AMP_ERR_NO_MEMORY;
         memcpy(q->init, q->d.init, q->d.count * sizeof(float));
     }
-    return ampi_param_append(p, q);
+    return ampi_param_append(p, q, hash);
 }
 
 static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) {
@@ -270,21 +286,22 @@ static amp_status ampi_do_params_add(amp_params *p, const amp_param_desc *desc) 
     ampi_param q = AMP_ZERO;
     char number[24];
     const char *name;
+    uint32_t hash;
     AMPI_CHECK_DESC(desc);
     AMPI_STAGE(!p->committed, "the set is committed");
     AMPI_CHECK(p->n < AMPI_MAX_PARAMS, "the set has %d parameters, and more are not possible", AMPI_MAX_PARAMS);
     q.d = *desc;
-    snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     name = desc->name ? desc->name : number;
+    if (!desc->name) snprintf(number, sizeof number, "%llu", AMPI_ULL(p->n));
     AMPI_CHECK(strlen(name) <= 255, "desc.name is longer than 255 characters");
-    q.hash = ampi_name_hash(name);
-    AMPI_CHECK(ampi_param_find(p, name, q.hash) == p->n, "desc.name \"%s\" is taken", name);
+    hash = ampi_name_hash(name);
+    AMPI_CHECK(ampi_param_find(p, name, hash) == p->n, "desc.name \"%s\" is taken", name);
     AMPI_TRY(ampi_param_shape(ctx, name, &q.d));
     AMPI_CHECK(
         q.d.group < AMP_GROUPS, "desc.group of \"%s\" is %u; at most %d groups", name, (unsigned)q.d.group, AMP_GROUPS);
     AMPI_TRY(ampi_param_arrays(p, name, &q.d));
     if (q.d.init) AMPI_TRY(ampi_check_weights(p, &q.d, name, q.d.init));
-    if (ampi_param_keep(p, name, &q) != AMP_OK) {
+    if (ampi_param_keep(p, name, hash, &q) != AMP_OK) {
         ampi_param_free(ctx, &q);
         return amp_fail(ctx, AMP_ERR_NO_MEMORY, "no host memory");
     }
@@ -319,6 +336,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, &p->params[i]);
     ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
+    ampi_host_drop(ctx, p->names, p->n_names * sizeof *p->names);
     ampi_host_drop(ctx, p, sizeof *p);
 }
 AMP_API void amp_params_destroy(amp_params *p) { AMPI_DESTROY(AMPI_CTX(p), params_destroy, (p)); }

@@ -25,7 +25,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
         const amp_plan_layer *l = &layers[i];
         uint32_t keep = amp_policy_keep_f32(policy, l->op) && ampi_policy_mode(policy) == AMPI_ALL_LOWER;
         amp_dtype y = amp_policy_output(policy, l->op, in);
-        if ((l->weight | l->bias | l->saved | l->saved_f32) >> 56) return AMP_ERR_INVALID_ARG;
+        if ((l->weight | l->bias | l->saved | l->saved_f32 | l->saved_bits) >> 56) return AMP_ERR_INVALID_ARG;
         for (k = 0; k < 2; k++) {
             uint64_t count = k ? l->bias : l->weight;
             uint32_t f32 = keep || (k && l->keep_bias);
@@ -33,7 +33,7 @@ AMP_API amp_status amp_plan_memory(amp_plan *out, const amp_policy *policy, cons
             if (ampi_policy_mode(policy) != AMPI_AS_IS && (f32 || d.model == AMP_F32))
                 p.casts += ampi_round256(count * 2u);
         }
-        p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u;
+        p.saved += l->saved * amp_dtype_size(y) + l->saved_f32 * 4u + (l->saved_bits + 7u) / 8u;
     }
     (void)ampi_place_tables(&set);
     p.master = set.bytes[AMPI_MASTERS];

@@ -144,7 +144,8 @@ static amp_status ampi_gemm_shapes(amp_ctx *ctx, amp_gemm_job *j, ampi_spans *sp
     for (i = 0; i < 4; i++)
         AMPI_TRY(ampi_check_matrix(ctx, &x[i], i < 2 ? j->batch : outputs));
     AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, amp_gemm_biases(j), 0));
-    AMPI_TRY(ampi_check_array(ctx, "desc.aux", j->aux, span->d, j->backward && j->act != AMP_ACT_NONE));
+    AMPI_TRY(ampi_check_saved(
+        ctx, "desc.aux", j->aux, j->act, span->d, outputs * j->m, j->n, j->backward && j->act != AMP_ACT_NONE));
     return ampi_check_array(ctx, "desc.dbias", j->dbias, amp_gemm_biases(j), 0);
 }
 
@@ -176,7 +177,8 @@ static amp_status ampi_gemm_overlaps(amp_ctx *ctx, const amp_gemm_job *j, const 
         ampi_extent_of("desc.b", j->b, j->k ? span->b : 0, 1, 0),
         ampi_extent_of("desc.c (only the same matrix is allowed)", j->c, ampi_c_is_d(j) ? 0 : span->c, 1, 0),
         ampi_extent_of("desc.bias", j->bias, amp_gemm_biases(j), 1, 0),
-        ampi_extent_of("desc.aux", j->aux, span->d, j->backward ? 1 : 0, !j->backward),
+        ampi_saved_extent(
+            "desc.aux", j->aux, span->d, amp_gemm_outputs(j) * j->m, j->n, j->backward ? 1 : 0, !j->backward),
         ampi_extent_of("desc.dbias", j->dbias, amp_gemm_biases(j), 0, 1),
     };
     return ampi_check_extents(ctx, r, 7);
@@ -199,7 +201,9 @@ static amp_status ampi_gemm_empty(amp_ctx *ctx, const amp_gemm_job *j, const amp
 static void ampi_gemm_wrote(amp_ctx *ctx, const amp_gemm_job *j, const ampi_spans *span) {
     ampi_wrote_array(ctx, j->d, span->d);
     ampi_wrote_array(ctx, j->dbias, amp_gemm_biases(j));
-    if (!j->backward) ampi_wrote_array(ctx, j->aux, span->d);
+    if (j->backward) return;
+    ampi_wrote_array(
+        ctx, ampi_unmasked(j->aux), ampi_unmasked_count(j->aux, span->d, amp_gemm_outputs(j) * j->m, j->n));
 }
 /* A resolved product, whose operands are in the dtype in which they are read. */
 static amp_status ampi_gemm_finish(amp_ctx *ctx, amp_gemm_job *j, const ampi_spans *span, const ampi_goal *goal) {

@@ -24,6 +24,7 @@ AMP_API const char *amp_dtype_name(amp_dtype t) {
     case AMP_F32: return "f32";
     case AMP_F64: return "f64";
     case AMP_MOMENT_8BIT: return "8bit";
+    case AMP_MASK: return "mask";
     case AMP_DTYPE_COUNT: break;
     }
     return "unknown dtype";

@@ -125,6 +125,40 @@ AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_ac
         memcpy(dy + n - left, some, left * sizeof *dy);
     }
 }
+/* A mask of ReLU's y: a bit for each that is not 0, NaN too. And dy where the bit is 1, else 0. */
+AMPI_OUTER void AMPI_F(mask_of)(uint8_t *bits, const float *y, size_t n) {
+    size_t i, k;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        const AMPI_WORDS size = AMPI_AND(AMPI_BITS(AMPI_LOAD(y + i)), AMPI_WORD(0x7fffffffu));
+        const AMPI_MASK open = AMPI_GREATER(size, AMPI_WORD(0));
+        uint32_t each[AMPI_WIDTH], all = 0;
+        AMPI_STORE_WORDS(each, AMPI_SELECT(open, AMPI_LOAD_WORDS(ampi_places), AMPI_WORD(0)));
+        for (k = 0; k < AMPI_WIDTH; k++)
+            all |= each[k];
+        if (i % 8u == 0) bits[i / 8u] = 0;
+        bits[i / 8u] |= (uint8_t)(all << i % 8u);
+        if (AMPI_WIDTH > 8u) bits[i / 8u + 1u] = (uint8_t)(all >> 8);
+    }
+    AMPI_F(done)();
+    for (; i < n; i++) {
+        if (i % 8u == 0) bits[i / 8u] = 0;
+        if (ampi_bits(y[i]) & 0x7fffffffu) bits[i / 8u] |= (uint8_t)(1u << i % 8u);
+    }
+}
+AMPI_OUTER void AMPI_F(mask_grad)(float *dy, const uint8_t *bits, size_t n) {
+    const AMPI_WORDS places = AMPI_LOAD_WORDS(ampi_places);
+    size_t i;
+    for (i = 0; i + AMPI_WIDTH <= n; i += AMPI_WIDTH) {
+        uint32_t all = (uint32_t)bits[i / 8u] >> i % 8u;
+        AMPI_MASK open;
+        if (AMPI_WIDTH > 8u) all |= (uint32_t)bits[i / 8u + 1u] << 8;
+        open = AMPI_GREATER(AMPI_AND(AMPI_WORD(all), places), AMPI_WORD(0));
+        AMPI_STORE(dy + i, AMPI_AS_FLOATS(AMPI_SELECT(open, AMPI_BITS(AMPI_LOAD(dy + i)), AMPI_WORD(0))));
+    }
+    AMPI_F(done)();
+    for (; i < n; i++)
+        if (!(bits[i / 8u] >> i % 8u & 1u)) dy[i] = 0.0f;
+}
 AMPI_OUTER void AMPI_F(drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor) {
     const AMPI_WORDS sign = AMPI_WORD(0x80000000u); /* comparisons are signed */
     size_t i;

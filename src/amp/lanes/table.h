@@ -6,7 +6,8 @@
 #  define AMPI_LOOPS(X) \
     X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
-    X(act_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) X(count_unchanged)
+    X(act_grad) X(mask_of) X(mask_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) \
+    X(count_unchanged)
 /* clang-format on */
 static void AMPI_F(use)(ampi_kernels *k) {
     uint32_t i = 0;

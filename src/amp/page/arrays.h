@@ -21,8 +21,8 @@ typedef struct amp_finite_report {
     size_t first_index;
 } amp_finite_report;
 
-/* Counts Inf and NaN in n_arrays arrays, doubles too. Each needs its count; 0, or {NULL}, is an empty array. AMP_OK
-   whatever is found. Class: query. Numerics: exact, bit contract in any mode. */
+/* Counts Inf and NaN in n_arrays arrays, doubles included. Give each its count; 0, or {NULL}, is an empty array.
+   Returns AMP_OK whether or not it finds any. Class: query. Numerics: exact, bit contract in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -36,9 +36,9 @@ typedef struct amp_histogram {
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
 /* Adds the counts of `more`, e.g. over many steps; amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
-/* What becomes of nonzero finite numbers when they are scaled and rounded to nearest in a dtype: shares, 0 .. 1. */
+/* What happens to nonzero finite numbers that are scaled and rounded to nearest in a dtype: shares, 0 .. 1. */
 typedef struct amp_fates {
-    double lost, subnormal; /* become 0; become subnormal, so lose bits */
+    double lost, subnormal; /* become 0; become subnormal and so lose bits */
     double overflow;        /* Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
 } amp_fates;
 /* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, except that values of

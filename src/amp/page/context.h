@@ -39,8 +39,8 @@ typedef struct amp_cpu_desc {
 } amp_cpu_desc;
 
 /* amp_status amp_cpu_create(amp_ctx **out, const amp_cpu_desc *desc)
-   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs. 2.2 MB are
-   allocated for each; they become resident when it first works on a product.
+   A context on the CPU. desc NULL => all defaults. Starts threads - 1 workers, which sleep between verbs. It allocates
+   2.2 MB for each; the pages become resident when that worker first works on a product.
    Errors: INVALID_ARG, UNINIT, VERSION, NO_MEMORY, UNSUPPORTED; *out is NULL then. Class: setup. Threads: safe. */
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);

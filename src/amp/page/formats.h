@@ -1,7 +1,7 @@
 /* ==== >>formats ==================================================================================================
-   Scalar conversions: inline, pure, integer-only, usable in device code; the reference that every faster path equals.
-   From float or double, rounded once to nearest even. _sat: beyond the range gives the largest finite number instead of
-   Inf / NaN. _sr: stochastic, r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
+   Scalar conversions: inline, pure, integer-only, usable in device code. Every faster path equals them. From float or
+   double, rounded once to nearest even. _sat: what is beyond the range becomes the largest finite number instead of Inf
+   or NaN. _sr: stochastic, with r uniform in [0, 2^32), e.g. from amp_random(). To float: exact. */
 
 AMP_INLINE amp_f16 amp_f16_from_f32(float x);
 AMP_INLINE amp_bf16 amp_bf16_from_f32(float x);
@@ -19,9 +19,9 @@ AMP_INLINE float amp_f32_from_f16(amp_f16 h);
 AMP_INLINE float amp_f32_from_bf16(amp_bf16 h);
 AMP_INLINE float amp_f32_from_f8e4m3(amp_f8e4m3 h);
 AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
-/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. On the host any address will do, on a
-   device one that is aligned to the element. Meant for a few elements: for whole rows of 16-bit numbers, amp_cast the
-   row to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
+/* Element i of an array of any dtype but AMP_F64; store rounds to nearest even. Any address on the host; on a device
+   one that is aligned to the element. They are for a few elements. For whole rows of 16-bit numbers, amp_cast the row
+   to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
 /* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */

@@ -6,12 +6,12 @@
        #include "amp.h"
 
    Everywhere else just  #include "amp.h".  C99 or C++11, libc and libm:  cc -O2 main.c -lm  (before glibc 2.34 add
-   -pthread). The CPU needs no CUDA and no nvcc.
+   -pthread). A program for the CPU needs neither CUDA nor nvcc.
 
    A COMPLETE PROGRAM. It learns the logical OR: FP16 products, FP32 master weights, a dynamic loss scale, AdamW.
-   A context is where the work runs (the CPU, or a stream of a GPU); a dtype is a format of numbers; a verb is a
-   function that does work on a context and returns a status, which a real program checks; a desc is a struct of
-   settings, where zeros ask for defaults (end of >>types). The loss scale goes in with .scaler; amp_step takes it out.
+   A context is where work runs: the CPU, or one stream of a GPU. A dtype is a number format. A verb is a function that
+   does work in a context and returns a status; real programs check it. A desc is a struct of settings, where 0 means
+   the default (end of >>types). More words: docs/glossary.md. .scaler puts the loss scale in; amp_step removes it.
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"
@@ -39,10 +39,10 @@
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
-   CONTENTS (search for ">>tag"; what tests a function: find its body, the banner above it names the files)
+   CONTENTS (search for ">>tag". The banner above the body of a function names the files that test it)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
-                                                                         the public API: one evening
+                                                                         the public API: an evening's reading
        >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
        >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
@@ -60,17 +60,17 @@
                No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE
                follow the compiler; only a port defines them.
 
-   >>numerics  Conversions: IEEE 754 round to nearest even, or stochastic where a desc says so; subnormals kept. To
-               nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives 65504) and
-               |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept); a sign is kept, also that
-               of a zero, and -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions whose rounding mode
-               is part of them; they raise exception flags): the same bits on x86, ARM and big-endian machines, under
-               -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode and x87
-               (tests/test_formats.c; compile/inline.c; all floats: exhaustive.c; compilers, machines: matrix.sh).
-               Arithmetic (update, norm, activations, softmax): the bits of the default IEEE environment, whatever the
-               compiler flags (tests/test_modes.c), with two exceptions: x87 without SSE2, and the payload of a NaN that
-               an operation makes. Activations and softmax use fused multiply-adds. Two CPU paths have no instruction
-               for these, sse2 and scalar (unless on AArch64 or with -mfma), and emulate them: the same bits, several
+   >>numerics  Conversions round to nearest even (IEEE 754), or stochastically where a desc says so. Subnormals are
+               kept. To nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives
+               65504), and |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept). The sign is
+               kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
+               own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
+               machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
+               and x87 (tests/test_formats.c; compile/inline.c; all floats: exhaustive.c).
+               Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
+               the compiler flags (tests/test_modes.c). There are two exceptions: x87 without SSE2, and the payload of a
+               NaN that an operation makes. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
+               have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
                Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
                bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
@@ -80,23 +80,23 @@
                training run has the same bits everywhere (tests/test_ordered.c, docs/ordered.md).
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
-               Arrays may be yours or from amp_alloc, at a multiple of their element size (a CPU takes an amp_array at
-               any address). Functions of class setup allocate, through the context's allocator; amp_param_read and
-               _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host memory while they run,
-               amp_state_load as much as the file has; verbs in the first autocast scope may enlarge its arena
-               (>>policy); plan files of CUDA take host memory. No other function allocates (tests/test_modes.c counts
-               each). To take memory from an arena of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and
-               for host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
+               Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
+               any address will do). Functions of class setup allocate, through the context's allocator. Four others
+               may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host
+               memory while they run, amp_state_load as much as the file has. Verbs in the first autocast scope may
+               enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else allocates
+               (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for
+               host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
                context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
                compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
-               no globals and no thread-locals. A logger or allocator calls no verb of its context, and returns: where
-               an exception or longjmp leaves a verb, only *_destroy is left, in the same thread. Hooks of a step may
-               throw: the set has not stepped. A thread is cancelled after a verb, not in it; workers block signals.
-               After fork() a child may use and destroy its copies of CPU contexts that no thread was using: they work
-               with one thread. A CUDA context stays with the process that made it (CUDA's rule): leave it alone.
+               no globals and no thread-locals. A logger or an allocator must not call a verb of its context, and must
+               return: after an exception or a longjmp out of a verb you may only call *_destroy, in the same thread.
+               Hooks of a step may throw; the set has not stepped then. Cancel a thread after a verb, not inside one;
+               workers block signals. After fork() a child may use and destroy its copies of CPU contexts that no thread
+               was inside; they have one thread. A child must not touch a CUDA context (CUDA's rule).
 
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
@@ -104,11 +104,11 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU every verb is complete when it returns. CUDA captures of other streams stay valid throughout.
+               On the CPU a verb is done when it returns. Other streams' captures survive all but amp_ctx_destroy.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
-               creation fails (but for UNINIT and VERSION: the desc cannot be trusted). If an argument is refused,
+               creation fails (except UNINIT and VERSION, where the desc cannot be trusted). If an argument is refused,
                outputs are untouched; if creation fails, the created pointer is NULL; if header and implementation are
                of different versions, every *_create returns AMP_ERR_VERSION. Nothing prints, exits, aborts or throws.
 

@@ -1,7 +1,7 @@
 /* ==== >>params ===================================================================================================
-   A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (what products read), a
-   gradient, and the optimizer's moments. Arrays are adopted from you or owned, mixed freely. Owned ones lie in one
-   block per kind, in order, each padded with zeros to 256 bytes: one call can all-reduce all gradients. */
+   A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (which products read), a
+   gradient, and the optimizer's moments. Arrays are yours ("adopted") or the set's ("owned"), in any mix. Owned arrays
+   of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients. */
 
 /* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
    F32    FP32 master weights.
@@ -53,8 +53,8 @@ typedef struct amp_param_desc {
    Errors: INVALID_ARG (no elements, name twice, dtype, a weight that FP16 under SPLIT cannot hold: |w| >= 65520, NaN),
    STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
-/* Allocates what is owned, fills masters and model copies (rounded to nearest), zeroes owned gradients and moments. On
-   failure nothing is allocated and it may be tried again. INVALID_ARG: adopted arrays overlap. Tied weights are one
+/* Allocates owned arrays, fills masters and model copies (rounded to nearest), and zeroes owned gradients and moments.
+   If it fails, nothing is allocated, and you may try again. INVALID_ARG: adopted arrays overlap. Tied weights are one
    parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
@@ -90,12 +90,12 @@ AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
-   commit. The others are left out of steps, checks, norms and clipping: weights, moments and decay stay. The step count
-   is the set's, but the first step of SGD is a parameter's own: again if its momentum is all 0 when it comes into
-   use. INVALID_ARG if none is used, STAGE between unscale and update and inside an accumulation window (set
-   the gradient to 0 there). A graph that was captured before may not be launched any more. Class: setup. */
+   commit. The others take no part in steps, checks, norms and clipping: their weights and moments stay, without decay.
+   The step count is the set's. Only SGD's first step is a parameter's own, and happens again if its momentum is all 0
+   when it comes back into use. INVALID_ARG if none is used. STAGE between unscale and update and inside an accumulation
+   window (there, set the gradient to 0). A graph captured before must not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
-/* Steps taken so far, for a run that began elsewhere: Adam's t continues from there, and SGD's buffers count as filled
-   unless steps is 0. The rest of the record is as after commit. Class: query. */
+/* Sets the number of steps taken, for a run that began elsewhere: Adam's t continues from it, and SGD's buffers count
+   as filled unless steps is 0. The rest of the record is as after commit. Class: query. */
 AMP_API amp_status amp_params_set_steps(amp_params *p, uint64_t steps);
 

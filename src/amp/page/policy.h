@@ -1,21 +1,21 @@
 /* ==== >>policy ===================================================================================================
    Automatic mixed precision: between amp_autocast_begin and _end verbs choose dtypes by themselves, and the FP32
    program stays as it is. The levels of Apex, PyTorch and MindSpore (O0..O3 ...) and the tables that say which
-   operation gets which precision stand after the API: >>levels, >>operations, docs/policy.md. */
+   operation gets which precision come after the API: >>levels, >>operations, docs/policy.md. */
 
 typedef uint32_t amp_op; /* AMP_OP_LINEAR, AMP_OP_MATMUL, ...: >>operations */
 
 typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) with its lists: >>levels */
 
-/* In a scope amp_gemm and amp_linear_forward cast operands as the policy says, and an output whose dtype is AMP_AUTO
-   gets the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what
-   amp_policy_output says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit
-   output dtype is always obeyed. Outside a scope, and in a disabled region, nothing is cast and AMP_AUTO is the dtype
-   of the first input. FP8 operands are never cast; a bias is read as it is, or from its model copy. Backward does what
-   its layer's record says. A parameter resolves to its model copy, without a cast, if that has the wanted dtype. FP32
-   parameters, and arrays with AMP_CACHE in flags, are cast once and kept until the outermost end, until their set
-   steps or, of arrays that no set owns, until amp_scaler_update, any set's step, or a forward that follows an
-   amp_linear_backward which read them: one iteration. Everything else is cast for the one call. */
+/* In a scope amp_gemm and amp_linear_forward cast operands as the policy says. An output whose dtype is AMP_AUTO gets
+   the dtype that the policy chooses: its memory must have room for 4 bytes per element (or for what amp_policy_output
+   says), and the choice is returned (amp_gemm_desc.d_dtype, amp_linear_desc.record). An explicit output dtype is always
+   obeyed. Outside a scope, and in a disabled region, nothing is cast, and AMP_AUTO is the dtype of the first input. FP8
+   operands are never cast; a bias is read as it is, or from its model copy. Backward does what its layer's record says.
+   If a parameter's model copy has the wanted dtype, it is used without a cast. FP32 parameters, and arrays with
+   AMP_CACHE in flags, are cast once and kept until the outermost end, or until their set steps. The cast of an array
+   that no set owns is kept for one iteration: until amp_scaler_update, a step of any set, or a forward after an
+   amp_linear_backward that read it. Everything else is cast for one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
@@ -35,11 +35,11 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     uint64_t _end;
 } amp_autocast_desc;
 
-/* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if what is
-   there is too small; it stays for the next scope. In the first scope a verb that runs out of room allocates a larger
-   one, and the next outermost begin makes one of the size that was needed; in a capture the verb returns NO_MEMORY, and
-   the sentence says how much is needed. amp_autocast_get tells the need (.peak). STAGE beyond AMP_AUTOCAST_DEPTH,
-   CAPTURE if it would have to allocate in a capture. Class: setup the first two times, then host. */
+/* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if the
+   present one is too small, and keeps it for the next scope. In the first scope a verb that runs out of room allocates
+   a larger one, and the next outermost begin makes one of the size that was needed. In a capture the verb returns
+   NO_MEMORY, and the sentence says how much is needed; so does amp_autocast_get (.peak). STAGE beyond
+   AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup the first two times, then host. */
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
 /* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
    cache. STAGE if none is open. Class: host. */
@@ -48,18 +48,17 @@ AMP_API amp_status amp_autocast_end(amp_ctx *ctx);
    launched any more. Class: setup. */
 AMP_API amp_status amp_autocast_release(amp_ctx *ctx);
 /* For operations of your own: out[i] = in[i] as operation op wants its n inputs (n <= 8; give counts; one without data
-   is skipped): itself, its model copy, or a cast, to read until the end of the region (a cached one: of the outermost).
-   NO_MEMORY when a fixed arena is full, UNSUPPORTED for a banned operation and for FP16 beside BF16 where the widest is
-   wanted. Class: enqueue. Numerics: to nearest even. */
+   is skipped). It is in[i] itself, its model copy, or a cast. Read it until the end of the region (a cached one: of the
+   outermost region). NO_MEMORY when a fixed arena is full. UNSUPPORTED for a banned operation, and for FP16 beside BF16
+   where the widest is wanted. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_autocast_input(amp_ctx *ctx, amp_array *out, amp_op op, const amp_array *in, size_t n);
-/* The dtype of op's result here if left automatic, from the dtype of its (widest) input. Class: host. */
+/* The dtype that op's result gets here if it is AMP_AUTO; in: the dtype of its (widest) input. Class: host. */
 AMP_API amp_dtype amp_autocast_output(const amp_ctx *ctx, amp_op op, amp_dtype in);
-/* You changed this array (data NULL: any): its cached casts are made again. Verbs of amp do it for what they write,
-   the end of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler).
-   Class: host. */
+/* You changed this array (data NULL: any): its casts are made again. Verbs of amp do it for what they write, the end
+   of an iteration for AMP_CACHE; call it if your loop ends otherwise (amp_gemm alone, no scaler). Class: host. */
 AMP_API void amp_autocast_invalidate(amp_ctx *ctx, const void *data);
-/* What a layer's forward did, kept by you beside the layer: amp_linear_desc.record points to it. Forward writes it,
-   backward reads it, and the next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
+/* What a layer's forward did. You keep it beside the layer, and amp_linear_desc.record points to it. Forward writes it,
+   backward reads it. The next layer's .from may point to it: then its x (or its logits) may be AMP_AUTO. */
 typedef struct amp_precision {
     uint32_t made;  /* 1: forward has run */
     amp_dtype x;    /* dtype of x in memory */

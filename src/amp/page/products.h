@@ -1,11 +1,11 @@
 /* ==== >>products =================================================================================================
    Row-major, FP32 accumulation. Error of one element against the exact result of the operands as stored:
        |d - exact| <= (k + 4) * 2^-24 * (|alpha| * sum |a||b| + |beta * c| + |bias|) + half a unit in the last place
-   of d. On CUDA without AMP_GEMM_ORDERED 2^-23 takes the place of 2^-24, because Tensor Cores truncate; and where d has
-   16 bits, a bias of a different dtype is rounded to d's dtype first, and so are the value that backward multiplies by
-   act', the value before an act other than ReLU (GELU: on some GPUs), an FP8 product before its bias (on some GPUs),
-   and the value to which a bias_per_row is added. With sum_batches k is that of all batches. The same bits for any
-   thread count; other SIMD paths and devices agree within the bound, to the bit if AMP_GEMM_ORDERED. Inf and NaN
+   of d. On CUDA without AMP_GEMM_ORDERED read 2^-23 for 2^-24, and add 2^-11 * |alpha| * sum |a||b| for FP8: Tensor
+   Cores truncate. There, if d has 16 bits, these are rounded to d's dtype first: a bias of a different dtype; the value
+   that backward multiplies by act'; the value before an act other than ReLU (GELU: on some GPUs); the sum to which a
+   bias (on some GPUs) or a bias_per_row is added. With sum_batches k is that of all batches. Any thread count gives the
+   same bits. Other SIMD paths and devices agree within the bound, and to the bit with AMP_GEMM_ORDERED. Inf and NaN
    propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
@@ -23,14 +23,14 @@ typedef enum amp_act {
 } AMP_INT amp_act;
 
 /* Flags of amp_gemm_desc and amp_linear_desc, or of all products of a context (its desc's gemm_flags). The first four
-   are permissions, ignored where there is no faster way and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED does without
-   Tensor Cores on CUDA. On the CPU most products take as long with it as without; those of at most 4 rows take up to 5
-   times as long, those of F32 on AMP_SIMD_SCALAR and _SSE2, without fused multiply-add, 11 times (make bench-gemm). */
+   are permissions: ignored where there is no faster way, and beside AMP_GEMM_ORDERED. AMP_GEMM_ORDERED uses no Tensor
+   Cores on CUDA. On the CPU most products take as long with it as without. Those of at most 4 rows take up to 5 times
+   as long; those of F32 on AMP_SIMD_SCALAR and _SSE2, which lack fused multiply-add, 11 times (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf in F16 from 65520 up */
 #define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 up; faster on GeForce, hardly elsewhere */
-#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be added up with fewer bits: for forward products */
-#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run on a plain, slow kernel */
+#define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be summed with fewer bits: for forward products */
+#define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run in a plain, slow kernel */
 #define AMP_GEMM_ORDERED  32u /* sums in the order that >>numerics gives: the same bits on every device and path */
 
 typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] + beta * C[m,n] + bias[n] ) */
@@ -48,7 +48,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as forward left it; for ReLU, TANH and SIGMOID the forward product's d */
+                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: or AMP_MASK, both ways */
     /* output, as many as bias, any dtype, or data NULL: sums of d's columns (bias_per_row: rows). A bias gradient if d
        is a dy; if d is a dw: amp_column_sums. Needs one d (batch 1 or sum_batches), packed */
     amp_array dbias;
@@ -68,15 +68,15 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     uint64_t _end;
 } amp_gemm_desc;
 
-/* d may be c, with the same leading dimension and stride; no other overlap with an input. An FP8 d saturates. FP8 on
-   CUDA without AMP_GEMM_EMULATE: sm_89+ and what cuBLASLt says it has; as far as known: x w^T only (trans_a 0,
-   trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for an FP8 d;
-   else UNSUPPORTED says why. Class: enqueue. */
+/* d may be c, with the same leading dimension and stride; otherwise d overlaps no input. An FP8 d saturates. FP8 on
+   CUDA without AMP_GEMM_EMULATE needs sm_89+ and an algorithm of cuBLASLt. As far as is known it has: x w^T only
+   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for
+   an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
-/* CUDA: times cuBLASLt's candidates for this product, in a cold L2 (twice its size is taken meanwhile, if it is there),
-   and keeps the fastest for its shape; outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
+/* CUDA: times cuBLASLt's candidates for this product with a cold L2 (for which it takes memory of twice that size), and
+   keeps the fastest for its shape. Outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
 AMP_API amp_status amp_gemm_tune(amp_ctx *ctx, const amp_gemm_desc *desc);
 
 typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward and backward */
@@ -88,7 +88,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
     amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
-                             reads; else data NULL is fine */
+                             reads, or FP8, saturated; ReLU: AMP_MASK, read instead of y; else data NULL is fine */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -111,16 +111,16 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint64_t _end;
 } amp_linear_desc;
 
-/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias are
-   given. All matrices packed row-major. A layer's y is the next layer's x, and the next layer's dx is this layer's dy.
-   Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y, of the others aux.
-   Class: enqueue. Numerics: products' bound. */
+/* With a record, y, aux, dy and dx may be AMP_AUTO: y as the scope chooses, aux and dy as y, dx as x. dw and dbias
+   always have a dtype. All matrices are packed row-major. A layer's y is the next layer's x, and the next layer's dx is
+   this layer's dy. Backward of ReLU (0 where y <= 0, else dy, also where y is NaN), TANH and SIGMOID reads y; the
+   others read aux. Class: enqueue. Numerics: products' bound. */
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
-/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes;
-   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst
-   is 0, or as it was with accumulate 1. dst and src are apart. Class: enqueue. Numerics: the rule of sums (>>sums),
-   bit contract. */
+/* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes.
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst becomes
+   0, or stays with accumulate 1. dst and src do not overlap. Class: enqueue. Numerics: the rule of sums (>>sums), bit
+   contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
@@ -134,7 +134,7 @@ AMP_API amp_status amp_fp8_create_checked(
     amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc);
 AMP_API void amp_fp8_destroy(amp_fp8 *f); /* NULL is fine. Class: setup */
 /* dst[rows, cols] and dst_t[cols, rows], FP8 (the data of one may be NULL): src[rows, cols], F32 or 16 bits, times the
-   scale of tensor i, saturated. keep 1: the scale of its last cast, and nothing is remembered. Class: enqueue. Bit
+   scale of tensor i, saturated. keep 1: uses the scale of its last cast and records nothing. Class: enqueue. Bit
    contract. */
 AMP_API amp_status amp_quantize(
     amp_fp8 *f, size_t i, amp_array dst, amp_array dst_t, amp_array src, size_t rows, size_t cols, uint32_t keep);
@@ -153,8 +153,8 @@ typedef struct amp_activation_desc { /* y[i] = act(x[i]); or, with dx, dx[i] = d
     uint64_t _end;
 } amp_activation_desc;
 
-/* An activation apart from a product, forward or backward; any dtypes, each result rounded once, to nearest. Arrays are
-   the same one, with one element size, or apart. Class: enqueue. Numerics: bit contract; errors at amp_act. */
+/* An activation without a product, forward or backward; any dtypes, each result rounded once, to nearest. Two arrays
+   are the same (with one element size) or do not overlap. Class: enqueue. Numerics: bit contract; errors: amp_act. */
 AMP_API amp_status amp_activation(amp_ctx *ctx, const amp_activation_desc *desc);
 
 typedef struct amp_xent_desc {
@@ -163,8 +163,8 @@ typedef struct amp_xent_desc {
     size_t rows, classes;
     size_t ld;        /* elements between rows of logits, targets and dlogits; 0 => classes */
     amp_array logits; /* [rows, classes] */
-    /* The answers: give one of four. Labels: context memory, [rows], 0 .. classes-1; a negative one leaves its row out,
-       gradient 0. Or targets, [rows, classes], any dtype: a row should sum up to 1 */
+    /* The right answers, in one of four fields. Labels: context memory, [rows], 0 .. classes-1; a negative label leaves
+       its row out (gradient 0). Or targets, [rows, classes], any dtype: each row should sum to 1 */
     const int32_t *labels;
     const int64_t *labels64;
     const uint8_t *labels8;
@@ -183,14 +183,14 @@ typedef struct amp_xent_desc {
     uint64_t _end;
 } amp_xent_desc;
 
-/* Softmax cross-entropy and its gradient, everything inside in FP32, sums by the rule of sums (>>sums). A label >=
-   classes makes that row's loss and gradient NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of
-   a row is multiplied by w[c]; the mean divides the sum by that of w[label] over the rows that count (by 1 if that is
-   0); with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
+/* Softmax cross-entropy and its gradient, computed in FP32, sums by the rule of sums (>>sums). A label >= classes makes
+   the loss and the gradient of its row NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of a row
+   is multiplied by w[c]. The mean divides the sum by the sum of w[label] over the rows that count (by 1 if that is 0);
+   with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
    Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
-/* The last layer and its loss, `chunk` rows at a time: the logits are never whole. */
+/* The last layer and its loss, `chunk` rows at a time: the logits are never in memory as a whole. */
 typedef struct amp_linear_xent_desc {
     uint32_t _begin, _pad;
     amp_linear_desc linear; /* as for amp_linear_forward and _backward. y: its dtype alone; aux, dy: leave zero; no act,
@@ -203,11 +203,11 @@ typedef struct amp_linear_xent_desc {
     uint64_t _end;
 } amp_linear_xent_desc;
 
-/* Loss, row losses, dx, dw, dbias as from forward, cross-entropy and backward in a row; the mean is over all rows. With
-   several pieces dw and dbias are added up in FP32, and rounded once. FP8 quantises w once, x and the gradient of the
-   logits piece by piece: each has the scale of its piece (delayed: a history gets a number per piece). Outputs lie
-   apart from inputs. Class: enqueue. Numerics: products' bound. AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw, chunk
-   a multiple of 256: loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
+/* Loss, row losses, dx, dw and dbias as from forward, cross-entropy and backward in a row; the mean is over all rows.
+   With several pieces dw and dbias are summed in FP32 and rounded once. FP8 quantises w once, and x and the gradient of
+   the logits piece by piece, each with the scale of its piece (delayed: a history gets a number per piece). Outputs do
+   not overlap inputs. Class: enqueue. Numerics: products' bound. With AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw
+   and a chunk that is a multiple of 256, loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
 AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);
 /* *bytes: the scratch that it needs; desc without scratch. Class: host. */
 AMP_API amp_status amp_linear_cross_entropy_bytes(amp_ctx *ctx, size_t *bytes, const amp_linear_xent_desc *desc);
@@ -223,8 +223,8 @@ typedef struct amp_dropout_desc {
     uint64_t _end;
 } amp_dropout_desc;
 
-/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng. Move
-   rng.offset on by count for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped
+/* Dropout without a stored mask: backward is the same call on the gradient (x = dy, y = dx) with the same rng. Add
+   count to rng.offset for the next call. Class: enqueue. Numerics: one FP32 product, rounded to y's dtype; a dropped
    NaN becomes 0. */
 AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 

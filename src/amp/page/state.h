@@ -1,10 +1,10 @@
 /* ==== >>state ====================================================================================================
    Everything a run needs to continue, in one file: little-endian tagged sections, and an XXH64 checksum of all of them.
-   Parameters are matched by name, count and dtype. A file written on one context can be read on any other.
-   Save writes a file of its own beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it: `path` is
-   always one whole file, old or new, also after a crash and with several savers. It keeps the old file's mode. A
-   symbolic link is followed; a directory, device or fifo is refused. A lock marks temporary files in use: a later save
-   removes those of dead writers. Where there are no locks (Windows, some network file systems) they stay. */
+   Parameters are matched by name, count and dtype. A file written on one context can be read on any other. Save writes
+   a separate file beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it. So `path` is always one
+   whole file, old or new, even after a crash and with several savers. It keeps the old file's mode. A symbolic link is
+   followed; a directory, device or fifo is refused. Temporary files in use are locked: a later save removes those of
+   writers that died. Where there are no locks (Windows, some network file systems) they stay. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -19,12 +19,12 @@ typedef struct amp_state_desc {
     uint64_t _end;
 } amp_state_desc;
 
-/* Masters (or the only copies), moments, step counts, scalers, FP8 scales and histories; not gradients, nor model
-   copies that masters give. STAGE between unscale and update (as PyTorch refuses to pickle), and inside an accumulation
-   window. IO, with the system's reason; FORMAT with a sentence that says what differs; unknown sections are refused.
-   Load reads the file into host memory (as many bytes as the file has), verifies it there and then copies it in: after
-   a failed load nothing has changed. Only if the device fails during those copies the sentence says "state undefined".
-   Class: query. */
+/* Saved: masters (or the only copies), moments, step counts, scalers, FP8 scales and histories. Not saved: gradients,
+   and model copies that follow from masters. STAGE between unscale and update (as PyTorch refuses to pickle), and
+   inside an accumulation window. IO, with the system's reason. FORMAT, with a sentence that says what differs; unknown
+   sections are refused. Load reads the whole file into host memory, verifies it there and then copies it in: after a
+   failed load nothing has changed. Only if the device fails during those copies does the sentence say "state
+   undefined". Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_state_desc *state);
 

@@ -35,8 +35,8 @@ typedef struct amp_step_desc {
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set. If a
-                        gradient is Inf or NaN and the step is taken all the same (no scaler, no_check), by 0 */
+    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
+                        if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
     float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
                             element). Short moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
@@ -48,9 +48,9 @@ typedef struct amp_step_desc {
     const float *lr_ptr;     /* ... to here */
     const amp_group *groups; /* host array, read when the verb is called */
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
-       ranks there (Inf and NaN travel with the sum). reduce_totals_fn is called between the sums and what follows from
+       ranks there (Inf and NaN stay in the sum). reduce_totals_fn is called between the sums and what is computed from
        them: for sharded sets, add up sum, nan, inf and overflow of *totals over the ranks. Both are called while the
-       verb enqueues, on its thread; what they do must be queued on the context's stream; they may call verbs of this
+       verb enqueues, on its thread. They must queue their work on the context's stream. They may call verbs of this
        context, but none that changes the set. If one fails, the verb returns its status; the set has not stepped. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
@@ -58,13 +58,13 @@ typedef struct amp_step_desc {
     uint64_t _end;
 } amp_step_desc;
 
-/* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. Changes
-   nothing but the scaler and the counters when a gradient, or its unscaled product, is not finite. s NULL or OFF: no
-   check, every step is taken. Gradients are only read. With FP32 gradients the same bits as the separate verbs in a
-   row; with 16-bit gradients more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may
-   be UNSCALED before: then gradients are taken as they are. STAGE if it has stepped since the last update, or has no
-   parameters. Gradients of every set of a scaler must be used before its scale moves: with several sets use amp_update
-   on each, then one amp_scaler_update. Class: enqueue. */
+/* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. If a
+   gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
+   every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
+   gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
+   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. The scale
+   must not move before the gradients of every set of the scaler have been used: with several sets call amp_update on
+   each, then amp_scaler_update once. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -82,11 +82,11 @@ AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: hos
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
 
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and rates go to the
-   set's record; then run your update, then amp_scaler_update. Class: enqueue. */
+   set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
-/* The other half: u, an update computed elsewhere (FP32, one number per weight of parameter i), is applied as ours are:
-   not if the step is skipped, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1: w = w
-   * (1 - lr*wd) - lr * u, with the rates of the parameter's group. For each parameter after each amp_inspect, and
+/* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
+   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1: w = w
+   * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each amp_inspect, and
    before amp_scaler_update; else STAGE. Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
@@ -116,7 +116,7 @@ typedef struct amp_step_record {
     uint32_t skip;   /* 1: an update must change nothing */
     amp_outcome outcome;
     uint64_t nan, inf, overflow; /* elements */
-    uint64_t first_index;        /* the first bad element, and its parameter (first_param); meaningful when skipped */
+    uint64_t first_index;        /* the first bad element, of parameter first_param; meaningful when skipped */
     uint32_t first_param;
     float scale; /* loss scale of these gradients */
     double norm; /* of the unscaled gradients before clipping; -1 if it was not computed (no scaler and no clip_norm) */
@@ -129,8 +129,8 @@ typedef struct amp_step_record {
     amp_rates rate[AMP_GROUPS];
 } amp_step_record;
 
-/* The record of the last inspection of the set that has finished; while a GPU is stopped amid writing it, that of the
-   last call. Never waits: after amp_sync it is that of the last step enqueued. Class: host. */
+/* The record of the set's last inspection that has finished; if a GPU is just writing it, what the previous call gave.
+   Never waits: after amp_sync it is the record of the last step enqueued. Class: host. */
 AMP_API amp_status amp_step_poll(amp_params *p, amp_step_record *out);
 /* Its address in context memory, for kernels of your own optimizer. Class: host. */
 AMP_API const amp_step_record *amp_step_record_ptr(const amp_params *p);
@@ -144,17 +144,17 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: none */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
-/* rows[0]: all parameters; then each (no values if not in use), arrays[k] as names[k]; cap >= 1 + parameters + n. Reads
-   each gradient and waits for it: for every thousandth step. Class: query. Numerics: exact. */
+/* rows[0]: all parameters; then each (no values if not in use), then arrays[k] as names[k]; cap >= 1 + parameters + n.
+   Reads and waits for each gradient: call it every thousandth step. Class: query. Numerics: exact. */
 AMP_API amp_status amp_report(amp_params *p, amp_scaler *s, amp_report_row *rows, size_t cap, const amp_array *arrays,
     const char *const *names, size_t n);
-/* n rows as a table with the advice below, as snprintf: returns the length; text NULL: only that. Class: host. */
+/* n rows as a table, advice below it. Like snprintf it returns the length; text NULL: only that. Class: host. */
 AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *rows, size_t n);
 typedef struct amp_watch {   /* yours, zero to begin with */
     uint32_t on, seen;       /* on 0, or w NULL: class host, does nothing; 1: query. seen: arrays looked at */
     const char *where;       /* name of the first bad array, after which nothing is looked at; NULL: none so far */
     amp_finite_report found; /* in it */
 } amp_watch;
-/* Looks for Inf and NaN in a: after each verb of a skipped step repeated with its scale. Class: query, or host. */
+/* Looks for Inf and NaN in a. Call it after each verb of a repeated step: docs/doctor.md. Class: query, or host. */
 AMP_API amp_status amp_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a);
 

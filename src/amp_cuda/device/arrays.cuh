@@ -33,16 +33,35 @@ AMPI_K void ampi_k_cast8(const ampi_k_cast_args *a, uint64_t i, uint32_t m, int 
     ampi_k_pattern8(x, a->dst_type, a->how, r, a->saturate);
     ampi_k_store8(x, a->dst, a->dst_type, i, m, wide);
 }
+/* Elements outside of the groups, one by one. */
+AMPI_K void ampi_k_cast_ends(const ampi_k_cast_args *a, uint64_t me, uint64_t step) {
+    for (uint64_t i = me; i < a->n - 8u * a->groups; i += step) {
+        uint64_t at = i < a->head ? i : i + 8u * a->groups;
+        uint32_t r = a->how == AMP_STOCHASTIC ? amp_random(a->seed, a->stream, a->offset + at) : 0u;
+        ampi_store_pattern(a->dst, a->dst_type, at,
+            ampi_encode_any(ampi_load_bits(a->src, a->src_type, at), a->dst_type, a->how, r, a->saturate));
+    }
+}
+/* To floats: a thread has two groups of four, a block's width apart, so that each store of a warp fills whole lines. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast_wide(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
+    const uint64_t fours = 2u * a.groups, step = (uint64_t)gridDim.x * (2u * AMP_BLOCK);
+    uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, i;
+    for (i = (uint64_t)blockIdx.x * (2u * AMP_BLOCK) + threadIdx.x; i < fours; i += step) {
+        const uint64_t other = i + AMP_BLOCK < fours ? i + AMP_BLOCK : i;
+        uint32_t x[8];
+        ampi_k_raw r;
+        ampi_k_fetch_fours(&r, a.src, a.src_type, a.head + 4u * i, a.head + 4u * other);
+        ampi_k_widen8(x, &r, a.src_type);
+        ampi_k_put4((float *)a.dst + a.head + 4u * i, x, 1);
+        ampi_k_put4((float *)a.dst + a.head + 4u * other, x + 4, 1);
+    }
+    ampi_k_cast_ends(&a, me, (uint64_t)gridDim.x * AMP_BLOCK);
+}
 static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_cast(const AMP_GRID_CONSTANT ampi_k_cast_args a) {
     uint64_t me = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x, step = (uint64_t)gridDim.x * AMP_BLOCK, i;
     for (i = me; i < a.groups; i += step)
         ampi_k_cast8(&a, a.head + 8u * i, 8, 1);
-    for (i = me; i < a.n - 8u * a.groups; i += step) { /* head and tail, one by one */
-        uint64_t at = i < a.head ? i : i + 8u * a.groups;
-        uint32_t r = a.how == AMP_STOCHASTIC ? amp_random(a.seed, a.stream, a.offset + at) : 0u;
-        ampi_store_pattern(a.dst, a.dst_type, at,
-            ampi_encode_any(ampi_load_bits(a.src, a.src_type, at), a.dst_type, a.how, r, a.saturate));
-    }
+    ampi_k_cast_ends(&a, me, step);
 }
 
 /* From doubles or to doubles. */
@@ -294,4 +313,5 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(4))
     if (amax) atomicMax((unsigned *)&out->amax, amax);
 }
 
-#define AMPI_K_ARRAYS(X) X(ampi_k_cast) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_unscale) X(ampi_k_histogram)
+#define AMPI_K_ARRAYS(X) \
+    X(ampi_k_cast) X(ampi_k_cast_wide) X(ampi_k_cast_f64) X(ampi_k_finite) X(ampi_k_unscale) X(ampi_k_histogram)

@@ -8,6 +8,7 @@ typedef struct ampi_k_bias_args {
     float *partial;                      /* [parts][columns], or NULL: one part, straight to dbias */
     uint64_t from, columns, parts, work; /* these columns; parts of all rows; parts times stripes */
     int wide, alike;                     /* rows are aligned; dy and saved, if it is read, have the same 16 bits */
+    uint32_t teams;                      /* of a block that have work: as many as keep all SMs busy */
 } ampi_k_bias_args;
 
 AMPI_K void ampi_k_bias_out(const amp_bias_grad_job &j, uint64_t column, double sum) {
@@ -25,6 +26,19 @@ AMPI_K void ampi_k_bias_load(uint32_t x[8], const amp_array &a, uint64_t at, uin
     for (k = 0; k < 8u; k++)
         x[k] = AMPI_TEAM * k < left ? ampi_load_bits(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
 }
+/* A mask of them, in row `row` from `column` on, as what stands in y's place. */
+AMPI_K void ampi_k_bias_unmask(
+    uint32_t y[8], const amp_bias_grad_job &j, uint64_t row, uint64_t column, uint64_t left, int wide) {
+    const uint8_t *mask = ampi_mask_at(j.saved.data, row, j.cols, 0);
+    uint32_t k;
+    if (wide) {
+        ampi_k_unmask8(y, mask[column / 8u]);
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        y[k] = AMPI_TEAM * k < left ? ampi_bits(ampi_mask_y(mask, column + AMPI_TEAM * k)) : 0u;
+}
 AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t at, uint64_t left, int wide) {
     uint32_t k;
     if (wide) {
@@ -38,10 +52,10 @@ AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t 
 /* Eight of dy, whose `saved` are y, become the gradient before act: stored, and in x as stored, because that is what is
    summed. */
 AMPI_K void ampi_k_bias_act8(
-    const amp_bias_grad_job &j, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
+    const amp_bias_grad_job &j, amp_act act, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
     uint32_t k;
-    if (j.act == AMP_ACT_NONE) return;
-    ampi_k_act_grad8(x, j.act, y);
+    if (act == AMP_ACT_NONE) return;
+    ampi_k_act_grad8(x, act, y);
     ampi_k_nearest8(x, j.dy.dtype);
     ampi_k_bias_store(x, j.dy, at, left, wide);
     if (j.dy.dtype == AMP_F32) return;
@@ -51,9 +65,11 @@ AMPI_K void ampi_k_bias_act8(
 }
 /* This thread's columns of a part, into sum[8]: some rows at a time, for loads in flight. */
 #define AMPI_K_AHEAD 2u
+template <int masked>
 AMPI_K void ampi_k_bias_rows(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
     const amp_bias_grad_job &j = a.job;
+    const amp_act act = masked ? AMP_RELU : j.act;
     uint32_t x[AMPI_K_AHEAD][8], y[AMPI_K_AHEAD][8], k, u;
     for (; row < end; row += AMPI_K_AHEAD) {
         uint64_t at = row * j.ld + column;
@@ -61,21 +77,27 @@ AMPI_K void ampi_k_bias_rows(
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
             ampi_k_bias_load(x[u], j.dy, at + u * j.ld, left, a.wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
+            if (masked)
+                ampi_k_bias_unmask(y[u], j, row + u, column, left, a.wide);
+            else if (act != AMP_ACT_NONE)
+                ampi_k_bias_load(y[u], j.saved, at + u * j.ld, left, a.wide);
         }
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (row + u >= end) continue;
-            ampi_k_bias_act8(j, x[u], y[u], at + u * j.ld, left, a.wide);
+            ampi_k_bias_act8(j, act, x[u], y[u], at + u * j.ld, left, a.wide);
             AMP_UNROLL
             for (k = 0; k < 8u; k++)
                 sum[k] = amp_add(sum[k], ampi_float(x[u][k]));
         }
     }
 }
-/* The same for 16 bits, dy and saved alike: columns side by side, m of them. */
-AMPI_K void ampi_k_bias_alike(
-    const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, uint32_t m, int wide, float sum[8]) {
+/* The same for 16 bits, dy and saved alike: columns side by side, m of them; `byte`: where they are in a mask. */
+template <int masked>
+AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint64_t byte, uint32_t rows,
+    uint32_t m, int wide, float sum[8]) {
+    const uint64_t pitch = ampi_mask_pitch(j.cols);
+    const amp_act act = masked ? AMP_RELU : j.act;
     uint32_t k, u, v[8];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
@@ -83,13 +105,15 @@ AMPI_K void ampi_k_bias_alike(
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
-            if (j.act != AMP_ACT_NONE) ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
+            if (act != AMP_ACT_NONE)
+                ampi_k_fetch_saved<masked>(&saved[u], j.saved, t, one, u < rows ? byte + u * pitch : byte, m, wide);
         }
+        byte += AMPI_K_AHEAD * pitch;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (u >= rows) break;
-            if (j.act != AMP_ACT_NONE) {
-                ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
+            if (act != AMP_ACT_NONE) {
+                ampi_k_act_grad_raw(&dy[u], act, &saved[u], t);
                 ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             }
             at += j.ld;
@@ -100,31 +124,36 @@ AMPI_K void ampi_k_bias_alike(
         }
     }
 }
-/* A part; words: not aligned, in a kernel of its own, because one for both needs too many registers. */
-template <int words>
+/* A part, in a kernel of its own for each way, because one for all needs too many registers: bit 0, words, not aligned;
+   bit 1, ReLU by a mask. */
+#define AMPI_K_WORDS(way)  ((way) & 1)
+#define AMPI_K_MASKED(way) ((way) >> 1)
+template <int way>
 AMPI_K void ampi_k_bias_part(
     const ampi_k_bias_args &a, uint64_t column, uint64_t left, uint64_t row, uint64_t end, float sum[8]) {
-    uint64_t at = row * a.job.ld + column;
+    uint64_t at = row * a.job.ld + column, byte = row * ampi_mask_pitch(a.job.cols) + column / 8u;
+    const int words = AMPI_K_WORDS(way);
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
-        ampi_k_bias_rows(a, column, left, row, end, sum);
+        ampi_k_bias_rows<AMPI_K_MASKED(way)>(a, column, left, row, end, sum);
     else if (a.job.dy.dtype == AMP_F16)
-        ampi_k_bias_alike(a.job, AMP_F16, at, rows, m, !words, sum);
+        ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_F16, at, byte, rows, m, !words, sum);
     else
-        ampi_k_bias_alike(a.job, AMP_BF16, at, rows, m, !words, sum);
+        ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_BF16, at, byte, rows, m, !words, sum);
 }
-template <int words>
+template <int way>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = words || a.wide ? 1u : AMPI_TEAM;
-    for (unit = (uint64_t)blockIdx.x * AMPI_TEAMS + threadIdx.x / AMPI_TEAM; unit < a.work;
-        unit += (uint64_t)gridDim.x * AMPI_TEAMS) {
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
+    if (threadIdx.x >= AMPI_TEAM * a.teams) return;
+    for (unit = (uint64_t)blockIdx.x * a.teams + threadIdx.x / AMPI_TEAM; unit < a.work;
+        unit += (uint64_t)gridDim.x * a.teams) {
         uint64_t part = unit / stripes, c = unit % stripes * AMPI_K_STRIPE + (apart == 1u ? 8u * t : t);
         uint64_t end = (part + 1u) * AMP_ROWS;
         float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (c >= a.columns) continue;
         if (end > a.job.rows) end = a.job.rows;
-        ampi_k_bias_part<words>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
+        ampi_k_bias_part<way>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
         AMP_UNROLL
         for (k = 0; k < 8u; k++) {
             uint64_t own = c + apart * k;
@@ -187,4 +216,6 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
 }
 
 #define AMPI_K_COLUMNS(X) \
-    X(ampi_k_bias_grad<0>) X(ampi_k_bias_grad<1>) X(ampi_k_columns) X(ampi_k_columns_alone) X(ampi_k_scalars)
+    X(ampi_k_bias_grad<0>) \
+    X(ampi_k_bias_grad<1>) \
+    X(ampi_k_bias_grad<2>) X(ampi_k_bias_grad<3>) X(ampi_k_columns) X(ampi_k_columns_alone) X(ampi_k_scalars)

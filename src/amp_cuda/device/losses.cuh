@@ -573,11 +573,33 @@ template <class X> AMPI_K void ampi_k_xent_lane(const X &x, uint64_t rows, doubl
     }
     if (threadIdx.x == 0) lanes[blockIdx.x] = sum;
 }
+/* The same of rows that count 1 or 0: their sums are exact in every order. */
+AMPI_K void ampi_k_xent_rows(const amp_xent_job &d, double *lanes, ampi_k_room *room) {
+    const uint64_t step = (uint64_t)AMP_LANES * AMP_CHUNK;
+    uint64_t from, i, n = 0;
+    for (from = (uint64_t)blockIdx.x * AMP_CHUNK; from < d.all; from += step) {
+        const uint64_t end = d.all - from < AMP_CHUNK ? d.all : from + AMP_CHUNK;
+        for (i = from + threadIdx.x; i < end; i += AMP_BLOCK)
+            n += ampi_nonzero(amp_xent_row_weight(&d, amp_xent_label(&d, i))) != 0;
+    }
+    room->chunk[threadIdx.x] = (double)n;
+    __syncthreads();
+    if (threadIdx.x >= AMPI_TEAM) return;
+    n = 0;
+    for (i = threadIdx.x; i < AMP_BLOCK; i += AMPI_TEAM)
+        n += (uint64_t)room->chunk[i];
+    for (i = AMPI_TEAM / 2u; i; i /= 2u)
+        n += AMP_SHUFFLE(n, (int)i);
+    if (threadIdx.x == 0) lanes[blockIdx.x] = (double)n;
+}
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_xent_counts(const AMP_GRID_CONSTANT amp_xent_job d, double *lanes) {
     AMP_SHARED(ampi_k_room, room, 1);
     ampi_k_counts counts = {d};
-    ampi_k_xent_lane(counts, d.all, lanes, room);
+    if (d.weights.data)
+        ampi_k_xent_lane(counts, d.all, lanes, room);
+    else
+        ampi_k_xent_rows(d, lanes, room);
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_xent_losses(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, double *lanes, uint32_t *ticket) {

@@ -23,8 +23,14 @@
         : \
         : "l"(__cvta_generic_to_global(p)), "r"((v).x), "r"((v).y), "r"((v).z), "r"((v).w) \
         : "memory")
+#      define AMP_STORE_128(p, v) \
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" \
+        : \
+        : "l"(__cvta_generic_to_global(p)), "r"((v).x), "r"((v).y), "r"((v).z), "r"((v).w) \
+        : "memory")
 #    else
 #      define AMP_STORE_STREAM(p, v) __stcs(p, v)
+#      define AMP_STORE_128(p, v)    __stwb(p, v) /* a plain store that branches share would be cut in pieces */
 #    endif
 /* A hint may stand for nothing. A kernel's argument is read where it is; the compiler forgets what it knows of 64 bits;
    loops over small arrays, which stay in registers. */
@@ -35,6 +41,7 @@
 #  else /* AMP_HOSTCUDA */
 #    define AMP_LOAD_STREAM(p)     (*(p))
 #    define AMP_STORE_STREAM(p, x) (*(p) = (x))
+#    define AMP_STORE_128(p, x)    (*(p) = (x))
 #    define AMP_GRID_CONSTANT
 #    define AMP_OPAQUE(x)
 #    define AMP_UNROLL
@@ -147,7 +154,7 @@ AMPI_K void ampi_k_st4(ampi_k_u4 *p, ampi_k_u4 a, int wide) {
     if (wide == AMPI_K_STREAM)
         AMP_STORE_STREAM(p, a);
     else
-        *p = a;
+        AMP_STORE_128(p, a);
 }
 AMPI_K void ampi_k_put4(void *p, const uint32_t w[4], int wide) { ampi_k_st4((ampi_k_u4 *)p, ampi_k_four(w), wide); }
 
@@ -218,6 +225,22 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
         ampi_k_u2 a = *(const ampi_k_u2 *)((const char *)p + i);
         r->a.x = a.x;
         r->a.y = a.y;
+    }
+}
+/* Four from i on and four from k on, aligned. */
+AMPI_K void ampi_k_fetch_fours(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, size_t k) {
+    const size_t size = amp_dtype_size(t);
+    const char *first = (const char *)p + size * i, *second = (const char *)p + size * k;
+#if !defined(__CUDACC__)
+    memset(r, 0, sizeof *r);
+#endif
+    if (size == 2u) {
+        const ampi_k_u2 a = *(const ampi_k_u2 *)first, b = *(const ampi_k_u2 *)second;
+        const uint32_t w[4] = {a.x, a.y, b.x, b.y};
+        r->a = ampi_k_four(w);
+    } else {
+        r->a.x = *(const ampi_k_u32 *)first;
+        r->a.y = *(const ampi_k_u32 *)second;
     }
 }
 AMPI_K void ampi_k_patterns8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {

@@ -82,6 +82,11 @@ AMPI_K void ampi_k_put(float *to, const ampi_k_eight &e, const ampi_k_side &s, f
             to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
     }
 }
+/* What a backward reads of element [i, j] of batch z. */
+AMPI_K float ampi_k_saved(const amp_gemm_job &p, size_t z, size_t i, size_t j, size_t at) {
+    if (p.aux.dtype != AMP_MASK) return amp_load(p.aux.data, p.aux.dtype, at);
+    return ampi_mask_y(ampi_mask_at(p.aux.data, z * p.m + i, p.n, 0), j);
+}
 /* From the sum of element [i, j] of batch z to d and aux. */
 AMPI_K void ampi_k_gemm_store(
     const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
@@ -89,9 +94,9 @@ AMPI_K void ampi_k_gemm_store(
     float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
     if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
     if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, p.bias_per_row ? i : j);
-    if (p.backward) saved = amp_load(p.aux.data, p.aux.dtype, at);
+    if (p.backward) saved = ampi_k_saved(p, z, i, j, at);
     v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
-    if (p.aux.data && !p.backward) amp_store(p.aux.data, p.aux.dtype, at, before);
+    if (p.aux.data && !p.backward && p.aux.dtype != AMP_MASK) amp_store(p.aux.data, p.aux.dtype, at, before);
     amp_store(p.d.data, p.d.dtype, at, v);
 }
 
@@ -295,26 +300,62 @@ AMPI_K void ampi_k_store_short(const ampi_k_raw *r, const amp_array &a, uint64_t
         ampi_k_store8(x, a.data, AMP_F16, i, m, 0);
     }
 }
-AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, int wide) {
+/* Eight of what a mask stands for, as 16 bits in memory and as float bits. */
+AMPI_K void ampi_k_unmask_short(ampi_k_raw *r, uint32_t bits, amp_dtype t) {
+    const uint32_t one = t == AMP_F16 ? 0x3c00u : 0x3f80u;
+    uint32_t w[4], k;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++)
+        w[k] = one * (bits >> 2u * k & 1u) | one * (bits >> (2u * k + 1u) & 1u) << 16;
+    r->a = ampi_k_four(w);
+}
+AMPI_K void ampi_k_unmask8(uint32_t x[8], uint32_t bits) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = 0x3f800000u * (bits >> k & 1u);
+}
+/* The mask of eight of ReLU's y, of which m are there, by their patterns. */
+AMPI_K uint32_t ampi_k_mask8(const uint32_t x[8], amp_dtype t, uint32_t m) {
+    const uint32_t signs = 33u - 8u * (uint32_t)amp_dtype_size(t);
+    uint32_t bits = 0, k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        bits |= (uint32_t)(k < m && x[k] << signs != 0) << k;
+    return bits;
+}
+/* Eight of what a backward of 16 bits reads: `byte` says where they are in a mask. */
+template <int masked>
+AMPI_K void ampi_k_fetch_saved(
+    ampi_k_raw *r, const amp_array &saved, amp_dtype t, uint64_t at, uint64_t byte, uint32_t m, int wide) {
+    if (masked)
+        ampi_k_unmask_short(r, ((const uint8_t *)saved.data)[byte], t);
+    else
+        ampi_k_fetch_short(r, saved, at, m, wide);
+}
+template <int masked> AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, uint64_t byte, int wide) {
+    const amp_act act = masked ? AMP_RELU : p.act;
     ampi_k_raw dy, saved;
     ampi_k_fetch_short(&dy, p.d, at, 8, wide);
-    ampi_k_fetch_short(&saved, p.aux, at, 8, wide);
+    ampi_k_fetch_saved<masked>(&saved, p.aux, p.d.dtype, at, byte, 8, wide);
     if (p.d.dtype == AMP_F16)
-        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_F16);
+        ampi_k_act_grad_raw(&dy, act, &saved, AMP_F16);
     else
-        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_BF16);
+        ampi_k_act_grad_raw(&dy, act, &saved, AMP_BF16);
     ampi_k_store_short(&dy, p.d, at, 8, wide);
 }
-AMPI_K int ampi_k_is_alike(const amp_gemm_job &p) {
-    return p.backward && p.d.dtype == p.aux.dtype && amp_dtype_size(p.d.dtype) == 2u;
+AMPI_K int ampi_k_is_alike(const amp_gemm_job &p, int masked) {
+    return p.backward && (masked || p.d.dtype == p.aux.dtype) && amp_dtype_size(p.d.dtype) == 2u;
 }
 /* The whole groups of a gradient of 16 bits, in a loop of their own: one loop for all costs the others registers. */
+template <int masked>
 AMPI_K void ampi_k_act_grads(
     const amp_gemm_job &p, int wide, ampi_k_place here, const ampi_k_place &step, uint64_t all) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
     for (; g < all; g += (uint64_t)gridDim.x * AMP_BLOCK, ampi_k_move(&here, &step, across, p.m)) {
-        uint64_t j = 8u * here.group;
-        if (ampi_k_group(j, p.n) == 8u) ampi_k_act_grad_at(p, here.batch * p.stride_d + here.row * p.ldd + j, wide);
+        uint64_t j = 8u * here.group, byte = (here.batch * p.m + here.row) * across + here.group;
+        if (ampi_k_group(j, p.n) == 8u)
+            ampi_k_act_grad_at<masked>(p, here.batch * p.stride_d + here.row * p.ldd + j, byte, wide);
     }
 }
 AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
@@ -323,16 +364,21 @@ AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
     for (k = 0; k < 8u; k++)
         x[k] = one;
 }
+/* masked: aux is AMP_MASK, a byte for each group, and the act ReLU; in a kernel of its own, which is short. */
+template <int masked>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_epilogue(amp_gemm_job p, int add_bias, int wide, int wide_bias) {
     uint64_t across = p.n / 8u + (p.n % 8u != 0), all = p.batch * p.m * across, step = (uint64_t)gridDim.x * AMP_BLOCK;
     uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
     ampi_k_place here = ampi_k_place_of(g, across, p.m), next = ampi_k_place_of(step, across, p.m);
-    int alike = !add_bias && ampi_k_is_alike(p);
-    if (alike) ampi_k_act_grads(p, wide, here, next, all);
+    const amp_act act = masked ? AMP_RELU : p.act;
+    uint8_t *mask = (uint8_t *)p.aux.data;
+    int alike = !add_bias && ampi_k_is_alike(p, masked);
+    if (alike) ampi_k_act_grads<masked>(p, wide, here, next, all);
     if (alike && p.n % 8u == 0) return;
     for (; g < all; g += step, ampi_k_move(&here, &next, across, p.m)) {
         uint64_t j = 8u * here.group, at = here.batch * p.stride_d + here.row * p.ldd + j;
+        uint64_t byte = (here.batch * p.m + here.row) * across + here.group;
         uint32_t m = ampi_k_group(j, p.n), x[8], y[8], k;
         if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
@@ -345,19 +391,36 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
                 x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }
         if (p.backward) {
-            ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            ampi_k_act_grad8(x, p.act, y);
+            if (masked)
+                ampi_k_unmask8(y, mask[byte]);
+            else
+                ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
+            ampi_k_act_grad8(x, act, y);
         } else {
-            if (p.aux.data) {
+            if (p.aux.data && !masked) {
                 for (k = 0; k < 8u; k++)
-                    y[k] = x[k];
+                    y[k] = ampi_bits(amp_epilogue_aux(&p, ampi_float(x[k])));
                 ampi_k_nearest8(y, p.aux.dtype);
                 ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
             }
-            ampi_k_act8(x, p.act);
+            ampi_k_act8(x, act);
         }
         ampi_k_nearest8(x, p.d.dtype);
         ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
+        if (masked && !p.backward) mask[byte] = (uint8_t)ampi_k_mask8(x, p.d.dtype, m);
+    }
+}
+/* The masks of products that the plain kernel has made: groups as above. */
+static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_mask(amp_gemm_job p, int wide) {
+    uint64_t across = ampi_mask_pitch(p.n), all = amp_gemm_outputs(&p) * p.m * across,
+             step = (uint64_t)gridDim.x * AMP_BLOCK;
+    uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
+    for (; g < all; g += step) {
+        uint64_t row = g / across, j = 8u * (g % across);
+        uint64_t at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
+        uint32_t x[8], m = ampi_k_group(j, p.n);
+        ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
+        ((uint8_t *)p.aux.data)[g] = (uint8_t)ampi_k_mask8(x, AMP_F32, m);
     }
 }
 
@@ -401,4 +464,6 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 
 #define AMPI_K_PRODUCTS(X) \
     X(ampi_k_gemm) \
-    X(ampi_k_epilogue) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) X(ampi_k_activation_alike<AMP_BF16>)
+    X(ampi_k_epilogue<0>) \
+    X(ampi_k_epilogue<1>) \
+    X(ampi_k_mask) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) X(ampi_k_activation_alike<AMP_BF16>)

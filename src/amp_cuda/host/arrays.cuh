@@ -22,6 +22,7 @@ static void ampi_cu_body(
 static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t n, const amp_cast_desc *desc) {
     ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_cast_args a = AMP_ZERO;
+    uint64_t work;
     AMPI_TRY(ampi_cu_here(c));
     if (dst.dtype == src.dtype && dst.data == src.data) return AMP_OK;
     if (dst.dtype == src.dtype) return ampi_cu_copy_async(ctx, dst.data, src.data, n * amp_dtype_size(dst.dtype));
@@ -37,9 +38,11 @@ static amp_status ampi_cu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_
     a.offset = desc->offset;
     a.keys = ampi_k_keys_of(a.seed);
     if (dst.dtype == AMP_F64 || src.dtype == AMP_F64)
-        return ampi_cu_share(c, ampi_cu_parts(n, AMP_BLOCK), ampi_k_cast_f64, a);
+        return ampi_cu_stream(c, ampi_cu_parts(n, AMP_BLOCK), ampi_k_cast_f64, a);
     ampi_cu_body(dst.data, dst.dtype, src.data, src.dtype, n, &a.head, &a.groups);
-    return ampi_cu_share(c, ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK), ampi_k_cast, a);
+    work = ampi_cu_parts(a.groups ? a.groups : n, AMP_BLOCK);
+    if (dst.dtype == AMP_F32) return ampi_cu_stream(c, work, ampi_k_cast_wide, a);
+    return ampi_cu_stream(c, work, ampi_k_cast, a);
 }
 
 /* Pieces of a list: parts of a chunk or, of many elements, longer ones, of which each block takes four or more. */
@@ -91,9 +94,9 @@ static amp_status ampi_cu_finite(amp_ctx *ctx, const amp_array *dst, const amp_a
     while (ampi_cu_list(&list, dst, arrays, n, &next)) {
         const uint64_t pieces = ampi_cu_pieces(c, &list);
         if (unscale)
-            AMPI_TRY(ampi_cu_share(c, pieces, ampi_k_unscale, list, unscale, sums));
+            AMPI_TRY(ampi_cu_stream(c, pieces, ampi_k_unscale, list, unscale, sums));
         else
-            AMPI_TRY(ampi_cu_share(c, pieces, ampi_k_finite, list, sums));
+            AMPI_TRY(ampi_cu_stream(c, pieces, ampi_k_finite, list, sums));
     }
     if (!host) return AMP_OK;
     AMPI_TRY(ampi_cu_copy(ctx, &c->mirror->finite, sums, sizeof *sums));

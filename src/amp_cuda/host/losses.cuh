@@ -56,8 +56,7 @@ static amp_status ampi_cu_dropout(amp_ctx *ctx, const amp_dropout_job *d) {
     ampi_cuda *c = ampi_cu_self(ctx);
     int wide = 0;
     uint64_t head = ampi_cu_dropout_head(d, &wide), groups = (d->count - head) / 8u;
-    unsigned grid = ampi_cu_grid(c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK));
-    return ampi_cu_launch(c, grid, ampi_k_dropout, *d, ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p),
-        amp_dropout_factor(d->p), head, groups, wide);
+    return ampi_cu_stream(c, ampi_cu_parts(groups ? groups : d->count, AMP_BLOCK), ampi_k_dropout, *d,
+        ampi_k_keys_of(d->rng.seed), amp_dropout_threshold(d->p), amp_dropout_factor(d->p), head, groups, wide);
 }
 

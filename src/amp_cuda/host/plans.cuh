@@ -109,7 +109,7 @@ static void ampi_cu_lt_epilogue(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_GELU_AUX) || AMPI_CU_HAS(epilogue, CUBLASLT_EPILOGUE_DGELU)) {
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->aux.data, sizeof p->aux.data);
         ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
-        if (p->aux.dtype != p->d.dtype)
+        if (p->aux.dtype != p->d.dtype || ampi_cu_f8(p->d.dtype)) /* beside an FP8 d it would be taken for 16 bits */
             ampi_cu_lt_set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &aux_type, sizeof aux_type);
     }
 }
@@ -252,6 +252,10 @@ static int ampi_cu_aux_fits(const amp_gemm_job *p) {
     if (!p->aux.data || (p->aux.dtype != p->d.dtype && !short_one)) return 0;
     return p->ldd % 8u == 0 && p->batch == 1u;
 }
+/* An epilogue after the product makes such an aux of what is in d, once rounded. */
+static int ampi_cu_aux_alike(const amp_gemm_job *p) {
+    return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK || ampi_cu_f8(p->aux.dtype);
+}
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
     int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
     if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
@@ -281,7 +285,7 @@ static const char *ampi_cu_fuse_epilogue(const ampi_cuda *c, const amp_gemm_job 
     if (ampi_cu_has_gelu(p) && !leave) return ampi_cu_fuse_gelu(p, plan);
     plan->epilogue = fits || plan->convert ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     plan->after = p->act != AMP_ACT_NONE || aux || (bias && plan->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-    if (narrow && aux && p->aux.dtype != p->d.dtype) return "aux is in a different dtype than d";
+    if (narrow && aux && !ampi_cu_aux_alike(p)) return "aux is in a different dtype than d";
     return plan->after && ampi_cu_f8(p->d.dtype) ? "cuBLASLt has no such epilogue for an FP8 d" : NULL;
 }
 /* bias and act left to ampi_k_epilogue, for which d must not have been rounded too early: it is F32, or what remains is
@@ -460,7 +464,10 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
-    return ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p);
+    int wide = ampi_cu_wide(&p->d, p->ldd | (p->batch > 1u ? p->stride_d : 0u));
+    AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p));
+    if (!amp_gemm_masked(p) || p->backward) return AMP_OK;
+    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(amp_gemm_mask_bytes(p), AMP_BLOCK)), ampi_k_mask, *p, wide);
 }
 
 /* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
@@ -496,13 +503,27 @@ static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
     const amp_cast_desc nearest = AMP_ZERO;
     return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
 }
+/* cuBLASLt takes the factors of FP8 at multiples of 16 bytes only: a copy of one that lies elsewhere. NULL: none. */
+static amp_status ampi_cu_f8_factor(ampi_cuda *c, const float **p, float *room) {
+    if ((uintptr_t)*p % 16u == 0) return AMP_OK;
+    AMPI_TRY(ampi_cu_copy_async(c->ctx, room, *p, sizeof **p));
+    *p = room;
+    return AMP_OK;
+}
+static amp_status ampi_cu_f8_factors(ampi_cuda *c, amp_gemm_job *p) {
+    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_a, c->scratch->factor[0]));
+    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_b, c->scratch->factor[1]));
+    return ampi_cu_f8_factor(c, &p->scale_d, c->scratch->factor[2]);
+}
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
 static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
     const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
+    amp_gemm_job fit = *p;
     ampi_cu_lt lt;
     cublasStatus_t e;
-    ampi_cu_lt_describe(&lt, c, p, plan);
+    AMPI_TRY(ampi_cu_f8_factors(c, &fit));
+    ampi_cu_lt_describe(&lt, c, &fit, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
     AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
     if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));

@@ -6,9 +6,9 @@ static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_
     int wide;
     if (p->batch > 1u) step |= p->stride_d;
     if (p->m == 1u && p->batch == 1u) step = 0;
-    wide = ampi_cu_wide(&p->d, step) && ampi_cu_wide(&p->aux, step);
+    wide = ampi_cu_wide(&p->d, step) && (p->aux.dtype == AMP_MASK || ampi_cu_wide(&p->aux, step));
     return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(p->batch * p->m * ampi_cu_parts(p->n, 8), AMP_BLOCK)),
-        ampi_k_epilogue, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
+        amp_gemm_masked(p) ? ampi_k_epilogue<1> : ampi_k_epilogue<0>, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
 /* Only the activation: the epilogue of a product that is there already. */
@@ -16,6 +16,10 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     amp_gemm_job p = AMP_ZERO;
     p.m = p.batch = 1;
     p.n = p.ldd = j->rows * j->cols;
+    if (j->saved.dtype == AMP_MASK) {
+        p.m = j->rows;
+        p.n = p.ldd = j->cols;
+    }
     p.d = j->dy;
     p.aux = j->saved;
     p.act = j->act;
@@ -32,21 +36,32 @@ static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) 
     if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
     return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
 }
-static amp_status ampi_cu_bias_launch(ampi_cuda *c, const ampi_k_bias_args *a) {
-    uint64_t blocks = ampi_cu_parts(a->work, AMPI_TEAMS);
-    if (a->alike && !a->wide) return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
-    return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
+/* Fewer teams a block where else some SMs had none. */
+static amp_status ampi_cu_bias_launch(ampi_cuda *c, ampi_k_bias_args *a) {
+    const int words = a->alike && !a->wide, masked = a->job.act != AMP_ACT_NONE && a->job.saved.dtype == AMP_MASK;
+    const uint64_t each = ampi_cu_parts(a->work, 2u * (uint64_t)c->sms);
+    uint64_t blocks;
+    a->teams = (uint32_t)(each < AMPI_TEAMS ? each : AMPI_TEAMS);
+    blocks = ampi_cu_parts(a->work, a->teams);
+    switch (words + 2 * masked) {
+    case 0: return ampi_cu_share(c, blocks, ampi_k_bias_grad<0>, *a);
+    case 1: return ampi_cu_share(c, blocks, ampi_k_bias_grad<1>, *a);
+    case 2: return ampi_cu_share(c, blocks, ampi_k_bias_grad<2>, *a);
+    default: return ampi_cu_share(c, blocks, ampi_k_bias_grad<3>, *a);
+    }
 }
 /* Sums of parts go to the workspace, which is free between products: as many stripes of columns at a time as fit. */
 static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     ampi_cuda *c = ampi_cu_self(ctx);
     ampi_k_bias_args a = AMP_ZERO;
     uint64_t room;
+    int mask;
     if (!j->dbias.data) return ampi_cu_act_grad(c, j);
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
-    a.wide = ampi_cu_wide(&j->dy, j->ld) && (j->act == AMP_ACT_NONE || ampi_cu_wide(&j->saved, j->cols));
-    a.alike = amp_dtype_size(j->dy.dtype) == 2u && (j->act == AMP_ACT_NONE || j->dy.dtype == j->saved.dtype);
+    mask = j->act == AMP_ACT_NONE || j->saved.dtype == AMP_MASK; /* or nothing: any address will do */
+    a.wide = ampi_cu_wide(&j->dy, j->ld) && (mask || ampi_cu_wide(&j->saved, j->cols));
+    a.alike = amp_dtype_size(j->dy.dtype) == 2u && (mask || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;
     if (room == 0 || j->step != 1u) {

@@ -32,7 +32,8 @@ static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_c
     uint32_t i;
     t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
-    if (p->aux.data && !p->backward) t->bytes[1] = span * amp_dtype_size(p->aux.dtype);
+    if (p->aux.data && !p->backward)
+        t->bytes[1] = amp_gemm_masked(p) ? amp_gemm_mask_bytes(p) : span * amp_dtype_size(p->aux.dtype);
     if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {

@@ -53,7 +53,7 @@ if [ "$mode" = full ]; then
         take "features" python3 "$here/../features.py" check "${CUDA_HOME:-/usr/local/cuda}" "$build/libhostcuda-plain.a" "$here/../features.txt"
     fi
 else
-    take "corpus" env HCU_LIBS="$build" NAMES="${CORPUS_THIN:-quicksort rdc half2 texture}" "$here/../corpus/run.sh" plain
+    take "corpus" env HCU_LIBS="$build" NAMES="${CORPUS_THIN:-quicksort texture}" "$here/../corpus/run.sh" plain
 fi
 
 columns="$*"

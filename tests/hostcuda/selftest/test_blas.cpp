@@ -98,6 +98,8 @@ struct Case {
     bool device_scalars = false, in_place = false, with_scales = false;
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     int aux_pad = 0; /* added to the leading dimension of aux */
+    bool other_bias = false;
+    int scale_off = 0; /* elements that the scales of A and B lie off a multiple of 16 bytes */
     uint32_t align = 16;
     size_t workspace = 1 << 20;
 };
@@ -126,11 +128,17 @@ static cublasStatus_t product(cublasLtHandle_t lt, cudaStream_t stream, const Ca
     Matrix C(c.tc, c.m, c.n, c.by_rows, c.batch), D(c.td, c.m, c.n, c.by_rows, c.batch);
     const cudaDataType bias_type = is_fp8(c.ta) ? (c.tc == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF) : c.td;
     Matrix bias_vector(bias_type, bgrad_b ? c.n : c.m, 1, false, c.batch, false, 0),
-        aux_values(c.td, c.m, c.n, false, c.batch);
+        aux_values(is_fp8(c.td) ? c.tc : c.td, c.m, c.n, false, c.batch, false, 8 + c.aux_pad);
     const size_t mask_ld = size_t(c.m + 127) / 128 * 128;
     Matrix mask(CUDA_R_32F, int(mask_ld / 32), c.n, false, c.batch, false, 0); /* words of 32 bits */
-    float scalars[6] = {c.alpha, c.beta, kScaleA, kScaleB, kScaleD, -1.0f};
-    float *ds = upload(std::vector<float>(scalars, scalars + 6));
+    float scalars[20] = {c.alpha, c.beta};
+    const int scale_a = 4 + c.scale_off, scale_b = 8 + c.scale_off, scale_d = 12,
+              amax_d = 17; /* scales: every 16 bytes */
+    scalars[scale_a] = kScaleA;
+    scalars[scale_b] = kScaleB;
+    scalars[scale_d] = kScaleD;
+    scalars[amax_d] = -1.0f;
+    float *ds = upload(std::vector<float>(scalars, scalars + 20));
     void *workspace = c.workspace ? device_array<char>(c.workspace) : nullptr;
 
     cublasLtMatmulDescOpaque_t d;
@@ -147,19 +155,20 @@ static cublasStatus_t product(cublasLtHandle_t lt, cudaStream_t stream, const Ca
     if (any_bias) {
         set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)bias_vector.device);
         set(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, int64_t(bias_vector.stride));
-        set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(bias_type));
+        set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(c.other_bias ? CUDA_R_32F : bias_type));
     }
     if (aux) {
         set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, relu_mask ? mask.device : aux_values.device);
-        set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(relu_mask ? mask_ld : size_t(aux_values.ld)) + c.aux_pad);
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, relu_mask ? int64_t(mask_ld) + c.aux_pad : int64_t(aux_values.ld));
         set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, int64_t(relu_mask ? mask.stride * 32 : aux_values.stride));
+        if (is_fp8(c.td) && !relu_mask) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, int32_t(c.tc));
     }
     if (c.with_scales) {
-        set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const void *)(ds + 2));
-        set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const void *)(ds + 3));
+        set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const void *)(ds + scale_a));
+        set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const void *)(ds + scale_b));
         if (is_fp8(c.td)) {
-            set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, (const void *)(ds + 4));
-            set(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, (void *)(ds + 5));
+            set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, (const void *)(ds + scale_d));
+            set(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, (void *)(ds + amax_d));
         }
     }
     uint64_t limit = c.workspace;
@@ -194,7 +203,7 @@ static cublasStatus_t product(cublasLtHandle_t lt, cudaStream_t stream, const Ca
         aux_values.download();
         mask.download();
         bias_vector.download();
-        std::vector<float> scalars_after = download(ds, 6);
+        std::vector<float> scalars_after = download(ds, 20);
         const double scale = double(c.alpha) * (c.with_scales ? double(kScaleA) * double(kScaleB) : 1.0),
                      out_scale = c.with_scales && is_fp8(c.td) ? double(kScaleD) : 1.0;
         const double input_unit = c.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 2.0 / 1024 : 0;
@@ -226,10 +235,11 @@ static cublasStatus_t product(cublasLtHandle_t lt, cudaStream_t stream, const Ca
                         else if (fabs(t) > tolerance)
                             bad += bit != (t > 0);
                     } else if (aux && !d_gelu) {
-                        near_enough(aux_values.get(z, i, j), t, tolerance + fabs(t) * unit_of(c.td));
+                        near_enough(aux_values.get(z, i, j), t, tolerance + fabs(t) * unit_of(aux_values.type));
                     }
                     if (d_gelu) {
-                        double slope = gelu_slope(decode(c.td, aux_before.data(), aux_values.at(z, i, j)));
+                        double slope = gelu_slope(decode(aux_values.type, aux_before.data(), aux_values.at(z, i, j)));
+                        if (bgrad) tolerance += fabs(t) * unit_of(c.td); /* BF16's product is in memory first */
                         t *= slope;
                         tolerance = tolerance * (fabs(slope) + 0.1) + fabs(t) * 1e-4;
                     }
@@ -252,7 +262,7 @@ static cublasStatus_t product(cublasLtHandle_t lt, cudaStream_t stream, const Ca
                 near_enough(bias_vector.get(z, i, 0), s, 1e-4 + fabs(s) * unit_of(bias_type));
             }
         }
-        if (c.with_scales && is_fp8(c.td)) near_enough(double(scalars_after[5]), amax, 1e-3 * amax);
+        if (c.with_scales && is_fp8(c.td)) near_enough(double(scalars_after[size_t(amax_d)]), amax, 1e-3 * amax);
         if (bad)
             printf("  %d wrong: types %d %d %d %d transposes %d %d rows %d batch %d epilogue %u beta %g\n", bad, c.ta,
                 c.tb, c.tc, c.td, c.trans_a, c.trans_b, c.by_rows, c.batch, e, double(c.beta));
@@ -308,7 +318,10 @@ static void test_epilogues(cublasLtHandle_t lt, cudaStream_t stream, int arch) {
                 c.n = 24;
                 c.k = 48;
                 c.epilogue = e;
-                PRODUCT(c);
+                if (e == CUBLASLT_EPILOGUE_BGRADA ? c.trans_a : e == CUBLASLT_EPILOGUE_BGRADB && !c.trans_b)
+                    REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED); /* sums of operands as they lie */
+                else
+                    PRODUCT(c);
             }
         }
     Case c; /* one of each kind in batches, with beta, with float output */
@@ -320,15 +333,38 @@ static void test_epilogues(cublasLtHandle_t lt, cudaStream_t stream, int arch) {
         PRODUCT(c);
     }
 }
-static void test_fp8(cublasLtHandle_t lt, cudaStream_t stream) {
+/* The epilogues of FP8 products that an H100 has, by D: of 16 bits, of F32, of FP8; of other GPUs two. */
+static const struct {
+    cublasLtEpilogue_t e;
+    bool d16, d32, d8;
+} kFp8Epilogues[] = {
+    {CUBLASLT_EPILOGUE_DEFAULT, true, true, true},
+    {CUBLASLT_EPILOGUE_BIAS, true, true, true},
+    {CUBLASLT_EPILOGUE_RELU, true, true, true},
+    {CUBLASLT_EPILOGUE_RELU_AUX, true, true, true},
+    {CUBLASLT_EPILOGUE_RELU_BIAS, true, true, true},
+    {CUBLASLT_EPILOGUE_RELU_AUX_BIAS, true, true, true},
+    {CUBLASLT_EPILOGUE_GELU, true, true, true},
+    {CUBLASLT_EPILOGUE_GELU_AUX, true, true, true},
+    {CUBLASLT_EPILOGUE_GELU_BIAS, true, true, true},
+    {CUBLASLT_EPILOGUE_GELU_AUX_BIAS, true, false, true},
+    {CUBLASLT_EPILOGUE_DRELU, true, true, false},
+    {CUBLASLT_EPILOGUE_DGELU, true, true, false},
+    {CUBLASLT_EPILOGUE_DRELU_BGRAD, true, false, false},
+    {CUBLASLT_EPILOGUE_DGELU_BGRAD, true, false, false},
+    {CUBLASLT_EPILOGUE_BGRADA, false, false, false},
+    {CUBLASLT_EPILOGUE_BGRADB, false, false, false},
+};
+static void test_fp8(cublasLtHandle_t lt, cudaStream_t stream, int arch) {
     const cudaDataType e4 = CUDA_R_8F_E4M3, e5 = CUDA_R_8F_E5M2, h = CUDA_R_16F, b = CUDA_R_16BF, f = CUDA_R_32F;
     const struct {
         cudaDataType a, b, c, d;
     } ok[] = {{e4, e4, b, b}, {e4, e4, h, h}, {e4, e4, f, f}, {e4, e4, b, e4}, {e4, e4, h, e4}, {e4, e5, b, b},
         {e5, e4, h, h}, {e4, e5, f, f}, {e5, e4, b, e5}, {e4, e5, b, e4}};
     for (auto &x : ok)
-        for (cublasLtEpilogue_t e : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS}) {
+        for (auto &y : kFp8Epilogues) {
             Case c;
+            if (arch != 90 && y.e != CUBLASLT_EPILOGUE_DEFAULT && y.e != CUBLASLT_EPILOGUE_BIAS) continue;
             c.ta = x.a;
             c.tb = x.b;
             c.tc = x.c;
@@ -337,8 +373,11 @@ static void test_fp8(cublasLtHandle_t lt, cudaStream_t stream) {
             c.m = 32;
             c.k = 64;
             c.alpha = 1.0f / 16;
-            c.epilogue = e;
-            PRODUCT(c);
+            c.epilogue = y.e;
+            if (is_fp8(x.d) ? y.d8 : x.d == f ? y.d32 : y.d16)
+                PRODUCT(c);
+            else
+                REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
         }
 }
 static void test_refusals(cublasLtHandle_t lt, cudaStream_t stream, int arch) {
@@ -360,14 +399,27 @@ static void test_refusals(cublasLtHandle_t lt, cudaStream_t stream, int arch) {
     REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
     c = Case();
     c.epilogue = CUBLASLT_EPILOGUE_GELU_AUX;
-    c.aux_pad = 4; /* not a multiple of 8 */
-    REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
-    c.aux_pad = -16; /* less than the rows */
+    c.aux_pad = 4; /* not a multiple of 8, as the documentation asks: an H100 takes it */
+    REFUSED(c, arch == 90 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE);
+    c.aux_pad = -12; /* less than the rows */
     REFUSED(c, CUBLAS_STATUS_INVALID_VALUE);
     c = Case();
     c.epilogue = CUBLASLT_EPILOGUE_RELU_AUX;
     c.aux_pad = 8; /* bits: not a multiple of 128 */
-    REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
+    REFUSED(c, CUBLAS_STATUS_INVALID_VALUE);
+    c = Case();
+    c.epilogue = CUBLASLT_EPILOGUE_BIAS;
+    c.other_bias = true; /* of another dtype than D */
+    REFUSED(c, CUBLAS_STATUS_INVALID_VALUE);
+    for (cublasComputeType_t compute : {CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF}) {
+        c = Case();
+        c.compute = compute; /* kinds of F32: an H100 takes them of halves, too */
+        REFUSED(c, arch == 90 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED);
+    }
+    c = Case();
+    c.tc = c.td = CUDA_R_32F;
+    c.align = 2; /* promised of all four: less than an F32 D has */
+    REFUSED(c, arch == 90 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED);
     c = Case();
     c.with_scales = true; /* scale factors without fp8 */
     REFUSED(c, CUBLAS_STATUS_INVALID_VALUE);
@@ -384,12 +436,21 @@ static void test_refusals(cublasLtHandle_t lt, cudaStream_t stream, int arch) {
         c.trans_a = false; /* Ada and Hopper: transposed, plain */
         REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
     }
-    c = f8;
-    c.m = 24; /* multiples of 16, but for n */
-    REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
+    for (int m : {8, 17, 24}) { /* multiples of 16; on an H100 of 16 bytes of D */
+        c = f8;
+        c.m = m;
+        REFUSED(c, arch == 90 && m != 17 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED);
+        c.td = CUDA_R_8F_E4M3;
+        REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
+    }
     c = f8;
     c.n = 24;
     PRODUCT(c);
+    c = f8;
+    c.with_scales = true;
+    PRODUCT(c);
+    c.scale_off = 1; /* there is an algorithm, and the call refuses */
+    REFUSED(c, CUBLAS_STATUS_INVALID_VALUE);
     c = f8;
     c.ta = c.tb = CUDA_R_8F_E5M2;
     REFUSED(c, CUBLAS_STATUS_NOT_SUPPORTED);
@@ -497,6 +558,38 @@ static void test_call_rules(cublasLtHandle_t lt, cudaStream_t stream) {
     CU(cudaStreamSynchronize(stream));
     CU(cudaFree(workspace));
 }
+/* What an H100 does where nothing is documented: ReLU's bit of 0 is 1, A and B of F32 are not read where alpha, on the
+ * host, is 0. */
+static void test_of_an_h100(cublasLtHandle_t lt, cudaStream_t stream) {
+    const float one = 1, zero = 0;
+    for (cudaDataType t : {CUDA_R_32F, CUDA_R_16F}) {
+        Matrix A(t, 32, 16, false, 1), B(t, 16, 24, false, 1), D(t, 32, 24, false, 1);
+        unsigned char *mask = device_array<unsigned char>(128 / 8 * 24);
+        auto run = [&](uint32_t epilogue, const float *alpha) {
+            cublasLtMatmulDescOpaque_t d;
+            const void *aux = mask;
+            const int64_t ld = 128;
+            CHECK(cublasLtMatmulDescInit(&d, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS);
+            (void)cublasLtMatmulDescSetAttribute(&d, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+            (void)cublasLtMatmulDescSetAttribute(&d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux);
+            (void)cublasLtMatmulDescSetAttribute(&d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld);
+            CHECK(cublasLtMatmul(lt, &d, alpha, A.device, &A.layout, B.device, &B.layout, &zero, D.device, &D.layout,
+                      D.device, &D.layout, nullptr, nullptr, 0, stream) == CUBLAS_STATUS_SUCCESS);
+            CU(cudaStreamSynchronize(stream));
+        };
+        for (size_t i = 0; i < A.host.size() / bytes_of(t); i++)
+            encode(t, A.host.data(), i, 0);
+        A.upload();
+        run(CUBLASLT_EPILOGUE_RELU_AUX, &one);
+        CHECK(download(mask, 4) == std::vector<unsigned char>(4, 0xff));
+        encode(t, A.host.data(), 0, NAN);
+        A.upload();
+        run(CUBLASLT_EPILOGUE_DEFAULT, &zero);
+        D.download();
+        CHECK(std::isnan(D.get(0, 0, 0)) == (t == CUDA_R_16F));
+        CU(cudaFree(mask));
+    }
+}
 static void test_cublas(cudaStream_t stream) { /* and a cublas handle lent as a cublasLt handle */
     cublasHandle_t h;
     const float one = 1, zero = 0;
@@ -563,7 +656,7 @@ int main(int argc, char **argv) {
 #endif
         test_products(lt, stream, arch);
         test_epilogues(lt, stream, arch);
-        if (arch >= 89) test_fp8(lt, stream);
+        if (arch >= 89) test_fp8(lt, stream, arch);
 #ifdef AMP_HOSTCUDA
     }
     hcu_gemm_order(-1, 1);
@@ -572,6 +665,7 @@ int main(int argc, char **argv) {
     (void)quick;
     test_refusals(lt, stream, arch);
     test_call_rules(lt, stream);
+    if (arch == 90) test_of_an_h100(lt, stream);
     test_cublas(stream);
 #ifdef AMP_HOSTCUDA
     hcu_set_arch(0, 7, 5); /* Turing has neither bf16 nor fp8 */

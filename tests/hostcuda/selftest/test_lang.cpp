@@ -637,7 +637,8 @@ static void test_memory() {
     CU(cudaMemcpyAsync(pinned, d, 128, cudaMemcpyDefault, s));
     CU(cudaStreamSynchronize(s));
     CHECK(static_cast<int *>(pinned)[31] == 31);
-    CHECK(cudaMemcpy(d, pinned, 128, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue); /* wrong direction */
+    CU(cudaMemcpy(d, pinned, 128, cudaMemcpyDeviceToHost)); /* wrong, and taken: an address says what it is */
+    CHECK(cudaMemcpy(d, host, 128, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue); /* but pageable memory's */
     CHECK(cudaGetLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaSuccess);
     CU(cudaPointerGetAttributes(&attributes, d));
     CHECK(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 && attributes.devicePointer == d);
@@ -684,9 +685,8 @@ static void test_errors_and_queries() {
     CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k_add, AMP_BLOCK, 0));
     CHECK(blocks >= 1);
 
-    CHECK(launch(nullptr, 0, 32, 0, k_add, (int *)nullptr, 1) == cudaErrorInvalidConfiguration);
-    CHECK(
-        cudaPeekAtLastError() == cudaErrorInvalidConfiguration && cudaGetLastError() == cudaErrorInvalidConfiguration);
+    CHECK(launch(nullptr, 0, 32, 0, k_add, (int *)nullptr, 1) == cudaErrorInvalidValue);
+    CHECK(cudaPeekAtLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     CHECK(launch(nullptr, 1, 2048, 0, k_add, (int *)nullptr, 1) != cudaSuccess);
     (void)cudaGetLastError();
@@ -883,7 +883,8 @@ static void test_fault_injection() {
             CHECK(hit == (r != cudaSuccess) && hcu_leaks(0) == 0);
             if (sticky && hit) {
                 int n;
-                CHECK(cudaGetDeviceCount(&n) == r); /* dead until reset */
+                CHECK(cudaDeviceSynchronize() == r && cudaGetLastError() == r); /* dead until reset */
+                CHECK(cudaGetLastError() == cudaSuccess && cudaGetDeviceCount(&n) == cudaSuccess);
             }
             reported += hit;
             if (!hit) break;
@@ -919,7 +920,8 @@ static void test_limits() {
     hcu_set_memory_limit(0, size_t(4) << 30);
     hcu_set_devices(0);
     int n = 5;
-    CHECK(cudaGetDeviceCount(&n) == cudaErrorNoDevice && n == 0);
+    CHECK(cudaGetDeviceCount(&n) == cudaErrorNoDevice && n == 5);
+    CHECK(cudaFree(nullptr) == cudaErrorNoDevice && cudaPeekAtLastError() == cudaErrorNoDevice);
     hcu_set_devices(2);
     (void)cudaGetLastError();
 }

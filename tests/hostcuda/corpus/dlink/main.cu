@@ -3,11 +3,11 @@
 #include "lstm.cuh"
 #include <math.h>
 #include <vector>
-static std::vector<float *> all;
+static std::vector<float *> areas;
 static float *device(size_t n, const float *from = nullptr) {
     float *p;
     CHECK(cudaMalloc((void **)&p, n * sizeof(float)));
-    all.push_back(p);
+    areas.push_back(p);
     if (from) {
         CHECK(cudaMemcpy(p, from, n * sizeof(float), cudaMemcpyHostToDevice));
     } else
@@ -95,7 +95,7 @@ int main() {
     bool ok = worst < 2e-4 && loss < first && calls > 0;
     printf(
         "dlink: %s, loss %.4f to %.4f, worst difference of a gradient %.1e\n", ok ? "ok" : "WRONG", first, loss, worst);
-    for (float *q : all)
+    for (float *q : areas)
         CHECK(cudaFree(q));
     CHECK(cudaDeviceReset());
     return ok ? 0 : 1;

@@ -111,7 +111,7 @@ static void launches() {
     }(2);
     CHECK(first_of(x) == 90);
     add<<<1, 2048>>>(x, 1, 1);
-    CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+    CHECK(cudaGetLastError() == cudaErrorInvalidValue);
     CHECK(quoted[6] == '<' && raw[6] == '<' && (1 << 3 >> 1) == 4);
     OK(cudaStreamDestroy(stream));
     OK(cudaFree(x));
