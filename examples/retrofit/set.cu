@@ -257,7 +257,6 @@ int main(int argc, char **argv) {
         CHECK(amp_scaler_get(scaler, &now));
         CHECK(amp_scaler_set_scale(scaler, now.scale / (amp_is_finite((float)norm) ? 16 : 2)));
     } while (!amp_is_finite((float)norm) && now.scale > 16);
-    CHECK(amp_autocast_end(ctx));
     take_stats();
 
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
@@ -265,10 +264,8 @@ int main(int argc, char **argv) {
         CHECK(cudaMemcpy(order, index, sizeof index, cudaMemcpyHostToDevice));
         for (int at = 0; at + BATCH <= TRAIN; at += BATCH) {
             LAUNCH(gather, BATCH * PIXELS)(images, labels, order + at, layer[0].x, target, BATCH);
-            CHECK(amp_autocast_begin(ctx, NULL));
             forward(BATCH);
             backward(BATCH);
-            CHECK(amp_autocast_end(ctx));
             amp_step_desc adam = AMP_ZERO;
             adam.optimizer = AMP_ADAM, adam.lr = LR;
             CHECK(amp_step(params, scaler, adam));
@@ -276,6 +273,7 @@ int main(int argc, char **argv) {
         }
         printf("epoch %d loss %.5f\n", epoch, take_stats().loss / (TRAIN / BATCH * BATCH));
     }
+    CHECK(amp_autocast_end(ctx));
     for (int at = TRAIN; at < DIGITS_COUNT; at += BATCH) {
         int rows = DIGITS_COUNT - at < BATCH ? DIGITS_COUNT - at : BATCH;
         LAUNCH(gather, rows * PIXELS)(images, labels, order + at, layer[0].x, target, rows);

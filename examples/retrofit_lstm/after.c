@@ -192,13 +192,10 @@ int main(int argc, char **argv) {
         check(amp_scaler_get(scaler, &now));
         check(amp_scaler_set_scale(scaler, now.scale / (amp_is_finite((float)norm) ? 16 : 2)));
     } while (!amp_is_finite((float)norm) && now.scale > 16);
-    check(amp_autocast_end(ctx));
 
     for (int step = 1; step <= STEPS; step++) {
-        check(amp_autocast_begin(ctx, NULL));
         sum += forward(text + at) / (STEPS / 10);
         backward(text + at);
-        check(amp_autocast_end(ctx));
         check(amp_step(params, scaler, &adam));
         cell1[0] = cell1[WINDOW];
         cell2[0] = cell2[WINDOW];
@@ -207,6 +204,7 @@ int main(int argc, char **argv) {
         printf("step %d loss %.4f\n", step, sum);
         sum = 0;
     }
+    check(amp_autocast_end(ctx));
     check(amp_step_poll(params, &last));
     printf("%d skipped, scale %g\n", (int)last.skipped, last.scale);
     amp_params_destroy(params);
