@@ -3709,15 +3709,23 @@ AMPI_K void ampi_k_store_short(const ampi_k_raw *r, const amp_array &a, uint64_t
         ampi_k_store8(x, a.data, AMP_F16, i, m, 0);
     }
 }
-/* Eight of what a mask stands for, as 16 bits in memory and as float bits. */
-AMPI_K void ampi_k_unmask_short(ampi_k_raw *r, uint32_t bits, amp_dtype t) {
-    const uint32_t one = t == AMP_F16 ? 0x3c00u : 0x3f80u;
-    uint32_t w[4], k;
+/* Eight of 16 bits, as they lie in memory, where a mask has a 1, else 0; a NaN becomes quiet, as in conversions. */
+AMPI_K void ampi_k_mask_raw(ampi_k_raw *dy, uint32_t bits, amp_dtype t) {
+    uint32_t w[4], x[8], k;
+    ampi_k_words(w, dy->a);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
-        w[k] = one * (bits >> 2u * k & 1u) | one * (bits >> (2u * k + 1u) & 1u) << 16;
-    r->a = ampi_k_four(w);
+        w[k] &= (bits >> 2u * k & 1u) * 0xffffu | (bits >> 2u * k & 2u) * 0x7fff8000u;
+    dy->a = ampi_k_four(w);
+    if (!ampi_k_odd8(dy, t)) return;
+    ampi_k_exact8(x, dy, t);
+    ampi_k_nearest8(x, t);
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++)
+        w[k] = x[2u * k] | x[2u * k + 1u] << 16;
+    dy->a = ampi_k_four(w);
 }
+/* Eight of what a mask stands for, as float bits. */
 AMPI_K void ampi_k_unmask8(uint32_t x[8], uint32_t bits) {
     uint32_t k;
     AMP_UNROLL
@@ -3733,24 +3741,16 @@ AMPI_K uint32_t ampi_k_mask8(const uint32_t x[8], amp_dtype t, uint32_t m) {
         bits |= (uint32_t)(k < m && x[k] << signs != 0) << k;
     return bits;
 }
-/* Eight of what a backward of 16 bits reads: `byte` says where they are in a mask. */
-template <int masked>
-AMPI_K void ampi_k_fetch_saved(
-    ampi_k_raw *r, const amp_array &saved, amp_dtype t, uint64_t at, uint64_t byte, uint32_t m, int wide) {
-    if (masked)
-        ampi_k_unmask_short(r, ((const uint8_t *)saved.data)[byte], t);
-    else
-        ampi_k_fetch_short(r, saved, at, m, wide);
-}
 template <int masked> AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, uint64_t byte, int wide) {
-    const amp_act act = masked ? AMP_RELU : p.act;
     ampi_k_raw dy, saved;
     ampi_k_fetch_short(&dy, p.d, at, 8, wide);
-    ampi_k_fetch_saved<masked>(&saved, p.aux, p.d.dtype, at, byte, 8, wide);
-    if (p.d.dtype == AMP_F16)
-        ampi_k_act_grad_raw(&dy, act, &saved, AMP_F16);
+    if (!masked) ampi_k_fetch_short(&saved, p.aux, at, 8, wide);
+    if (masked)
+        ampi_k_mask_raw(&dy, ((const uint8_t *)p.aux.data)[byte], p.d.dtype);
+    else if (p.d.dtype == AMP_F16)
+        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_F16);
     else
-        ampi_k_act_grad_raw(&dy, act, &saved, AMP_BF16);
+        ampi_k_act_grad_raw(&dy, p.act, &saved, AMP_BF16);
     ampi_k_store_short(&dy, p.d, at, 8, wide);
 }
 AMPI_K int ampi_k_is_alike(const amp_gemm_job &p, int masked) {
@@ -3975,25 +3975,27 @@ template <int masked>
 AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint64_t byte, uint32_t rows,
     uint32_t m, int wide, float sum[8]) {
     const uint64_t pitch = ampi_mask_pitch(j.cols);
-    const amp_act act = masked ? AMP_RELU : j.act;
-    uint32_t k, u, v[8];
+    uint32_t k, u, v[8], bits[AMPI_K_AHEAD];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
-            if (act != AMP_ACT_NONE)
-                ampi_k_fetch_saved<masked>(&saved[u], j.saved, t, one, u < rows ? byte + u * pitch : byte, m, wide);
+            if (masked)
+                bits[u] = ((const uint8_t *)j.saved.data)[u < rows ? byte + u * pitch : byte];
+            else if (j.act != AMP_ACT_NONE)
+                ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
         }
         byte += AMPI_K_AHEAD * pitch;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (u >= rows) break;
-            if (act != AMP_ACT_NONE) {
-                ampi_k_act_grad_raw(&dy[u], act, &saved[u], t);
-                ampi_k_store_short(&dy[u], j.dy, at, m, wide);
-            }
+            if (masked)
+                ampi_k_mask_raw(&dy[u], bits[u], t);
+            else if (j.act != AMP_ACT_NONE)
+                ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
+            if (masked || j.act != AMP_ACT_NONE) ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             at += j.ld;
             ampi_k_quick8(v, &dy[u], t);
             AMP_UNROLL

@@ -108,6 +108,7 @@ static void network_create(network *net, amp_ctx *ctx, const struct setting *s, 
     desc.model = probe ? AMP_F32 : mode->model;
     desc.master = probe ? AMP_MASTER_F32 : mode->master;
     desc.moments = probe ? AMP_NONE : 2;
+    desc.moment = o->moment;
     desc.label = probe ? "probe" : "params";
     must(ctx, amp_params_create(&net->params, ctx, &desc));
     for (i = 0; i < s->layers; i++)

@@ -19,6 +19,7 @@ static const char help[] =
     "  --data DIR           IDX files instead of the built-in digits: train-images-idx3-ubyte,\n"
     "                       train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (MNIST or\n"
     "                       similar, any image size)\n"
+    "  --moments fp32|bf16|8bit   how Adam's moments are kept (fp32)\n"
     "  --out DIR            folder for the pictures (out)\n"
     "  --report FILE        a page with the tables, the pictures and what they mean; with --net both, all six modes\n"
     "                       and one seed\n"
@@ -89,6 +90,8 @@ static void parse_option(options *o, const char *a, const char *v, int *net_give
         o->csv = option_text(a, v);
     else if (!strcmp(a, "--report"))
         o->report = option_text(a, v);
+    else if (!strcmp(a, "--moments"))
+        o->moment = moment_format(option_text(a, v));
     else if (!strcmp(a, "--device"))
         o->device = option_device(a, v);
     else if (!strcmp(a, "--threads"))

@@ -74,6 +74,7 @@ typedef struct options {
     int nets[NETS], run[MODES], seeds, check, threads, ordered;
     const char *device, *out, *csv, *data, *report;
     amp_simd simd;
+    amp_dtype moment; /* of Adam's moments */
     uint64_t seed;
     size_t hidden, batch, epochs;
     double lr;

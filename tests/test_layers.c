@@ -718,6 +718,21 @@ static const masked maskeds[] = {
     {AMP_F32, 65, 9, 11, AMP_GEMM_ORDERED, 0, 1, 0},
     {AMP_F32, 12, 40, 24, 0, 0, 0, 1},
 };
+/* With Inf and NaN, one of them signalling, here and there: a mask lets them through, or not, as y does. */
+static amp_array mask_gradient(t_run *t, amp_dtype type, size_t n) {
+    static const uint32_t odd[3][4] = {{0x7f800001u, 0xffc00000u, 0x7f800000u, 0xff800000u},
+        {0x7c01u, 0xfe00u, 0x7c00u, 0xfc00u}, {0x7f81u, 0xffc0u, 0x7f80u, 0xff80u}};
+    const size_t size = amp_dtype_size(type);
+    char *host = (char *)t_host(t, n * size);
+    size_t k;
+    t_fill_real(t, host, type, n, 1.0f);
+    for (k = 0; k < 12; k++) {
+        const uint32_t bits = odd[type - AMP_F32][k % 4];
+        const uint16_t half = (uint16_t)bits;
+        memcpy(host + (k * 11 + 3) % n * size, size == 2 ? (const void *)&half : (const void *)&bits, size);
+    }
+    return amp_arr(t_put(t, host, n * size), type);
+}
 /* Weights of 0 leave the bias in the first columns: what is 0, what becomes 0 in F16, and what is no number. */
 static void mask_layer(t_run *t, amp_linear_desc *l, const masked *m) {
     static const uint32_t odd[9] = {
@@ -738,7 +753,7 @@ static void mask_layer(t_run *t, amp_linear_desc *l, const masked *m) {
     l->x = filled(t, m->type, m->rows * m->in, 1.0f);
     l->w = amp_arr(t_put(t, w, m->out * m->in * amp_dtype_size(m->type)), m->type);
     l->bias = amp_arr(t_put(t, bias, m->out * sizeof *bias), AMP_F32);
-    l->dy = filled(t, m->scope ? AMP_F16 : m->type, m->rows * m->out, 1.0f);
+    l->dy = mask_gradient(t, m->scope ? AMP_F16 : m->type, m->rows * m->out);
     l->dx = empty(t, m->type, m->rows * m->in);
     l->dw = filled(t, m->type, m->in * m->out, 1.0f);
     l->dbias = filled(t, AMP_F32, m->out, 1.0f);

@@ -97,25 +97,27 @@ template <int masked>
 AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint64_t byte, uint32_t rows,
     uint32_t m, int wide, float sum[8]) {
     const uint64_t pitch = ampi_mask_pitch(j.cols);
-    const amp_act act = masked ? AMP_RELU : j.act;
-    uint32_t k, u, v[8];
+    uint32_t k, u, v[8], bits[AMPI_K_AHEAD];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             uint64_t one = u < rows ? at + u * j.ld : at; /* the last row twice, and once used */
             ampi_k_fetch_short(&dy[u], j.dy, one, m, wide);
-            if (act != AMP_ACT_NONE)
-                ampi_k_fetch_saved<masked>(&saved[u], j.saved, t, one, u < rows ? byte + u * pitch : byte, m, wide);
+            if (masked)
+                bits[u] = ((const uint8_t *)j.saved.data)[u < rows ? byte + u * pitch : byte];
+            else if (j.act != AMP_ACT_NONE)
+                ampi_k_fetch_short(&saved[u], j.saved, one, m, wide);
         }
         byte += AMPI_K_AHEAD * pitch;
         AMP_UNROLL
         for (u = 0; u < AMPI_K_AHEAD; u++) {
             if (u >= rows) break;
-            if (act != AMP_ACT_NONE) {
-                ampi_k_act_grad_raw(&dy[u], act, &saved[u], t);
-                ampi_k_store_short(&dy[u], j.dy, at, m, wide);
-            }
+            if (masked)
+                ampi_k_mask_raw(&dy[u], bits[u], t);
+            else if (j.act != AMP_ACT_NONE)
+                ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
+            if (masked || j.act != AMP_ACT_NONE) ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             at += j.ld;
             ampi_k_quick8(v, &dy[u], t);
             AMP_UNROLL
