@@ -519,7 +519,9 @@ static void risky(int question) {
         status_is("risky: attribute from NULL",
             cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_EPILOGUE, nullptr, sizeof epilogue));
     }
-    error_is("risky: then the device", cudaDeviceSynchronize());
+    char then[40];
+    snprintf(then, sizeof then, "risky %d: then the device", question);
+    error_is(then, cudaDeviceSynchronize());
 }
 static void blas() {
     cublasHandle_t h;
