@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <curand.h>
+#include <chrono>
 #include <thread>
 #include "beliefs.h"
 
@@ -638,7 +639,11 @@ static void fault(int kind) {
     char name[80];
     prepare();
     snprintf(name, sizeof name, "fault %s", faults[kind]);
+    char told[100];
+    snprintf(told, sizeof told, "fault %s, not waited for: the last error", faults[kind]);
     die(kind);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300)); /* it has happened, and no call has met it */
+    error_is(told, cudaPeekAtLastError());
     error_is(name, cudaStreamSynchronize(captured));
     snprintf(name, sizeof name, "fault %s, last error asked a third time", faults[kind]);
     (void)cudaGetLastError();
