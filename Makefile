@@ -27,7 +27,7 @@ VERSION := $(shell awk '/^\#define AMP_VERSION_M[AI][JN]OR |^\#define AMP_VERSIO
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard $(if $(CUDA_HOME),$(CUDA_HOME)/bin/nvcc) /usr/local/cuda/bin/nvcc))
 # the toolkit, or NVIDIA's headers alone, which is all that tests/hostcuda needs
 ifndef CUDA_HOME
-CUDA_HOME := $(firstword $(foreach d,$(if $(NVCC),$(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC)))))) $(CUDA_PATH) /usr/local/cuda /usr,$(if $(wildcard $d/include/cuda_runtime_api.h),$d)))
+CUDA_HOME := $(firstword $(foreach d,$(if $(NVCC),$(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC)))))) $(CUDA_PATH) /usr/local/cuda /usr,$(if $(realpath $d/include/cuda_runtime_api.h),$d)))
 endif
 NVCC_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
 GPU := $(if $(NVCC_VERSION),$(or $(shell nvidia-smi -L 2>/dev/null | sed -n '1s/ .UUID.*//p'),$(firstword $(wildcard /dev/nvidia0 /dev/nvidia1))))

@@ -14,7 +14,7 @@ BUILD ?= build
 CLANG ?= clang
 CLANGXX ?= clang++
 ifndef CUDA_HOME
-CUDA_HOME := $(firstword $(foreach d,$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))) $(CUDA_PATH) /usr/local/cuda,$(if $(wildcard $(d)/include/cuda_runtime_api.h),$(d))))
+CUDA_HOME := $(firstword $(foreach d,$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))) $(CUDA_PATH) /usr/local/cuda,$(if $(realpath $(d)/include/cuda_runtime_api.h),$(d))))
 endif
 HCU_BUILD := $(BUILD)/hostcuda
 
