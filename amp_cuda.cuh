@@ -2655,6 +2655,7 @@ AMPI_K void ampi_k_codes_narrow(
     code.x = c[0] | c[1] << 8 | c[2] << 16 | c[3] << 24;
     code.y = c[4] | c[5] << 8 | c[6] << 16 | c[7] << 24;
     *ampi_k_codes_at(&p->e, which, at) = code;
+    AMP_SYNC_TEAM(); /* all have read the old scale */
     if (threadIdx.x % AMPI_TEAM == 0) ampi_moment_scales(&p->e, which)[at / AMP_MOMENT_BLOCK] = scale;
 }
 AMPI_K void ampi_k_codes_store(const ampi_k_working<8> *x, const ampi_k_updating *p, uint64_t at) {
