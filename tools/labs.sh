@@ -552,10 +552,18 @@ alternatives() { # VARIANT.H
             sub(/ *\*\/$/, "", sentence)
             next
         }
-        number && /^ \* / { sub(/^ \* +/, ""); sub(/ *\*\/$/, ""); sentence = sentence " " $0; next }
+        number && /^ \* / {
+            sub(/^ \* +/, "")
+            sub(/ *\*\/$/, "")
+            sentence = sentence " " $0
+            next
+        }
         number && /^#define LAB/ {
             told()
-            for (i = 1; i <= n; i++) { sub(/%/, $2, kept[i]); print kept[i] }
+            for (i = 1; i <= n; i++) {
+                sub(/%/, $2, kept[i])
+                print kept[i]
+            }
             number = 0
         }' "$1"
 }

@@ -140,16 +140,21 @@ HCU_ROUNDED(rz, FE_TOWARDZERO)
 #undef HCU_ROUNDED
 #undef HCU_ROUNDED_OF
 
-/* ---- the smaller and the larger float: the other one of a NaN, and -0 is less than 0 ----------------------------- */
+/* ---- the smaller and the larger float: the other one of a NaN, and -0 is less than 0; without branches, at which
+   msan would tell an unwritten number here and not where the kernel decides by it ---------------------------------- */
 
 namespace hcu {
 template <class T> inline T smaller(T a, T b) {
-    if (a != a || b != b) return a == a ? a : b == b ? b : one_nan(a);
-    return a == b ? (std::signbit(a) ? a : b) : a < b ? a : b;
+    T least = b < a ? b : a;
+    least = a != a ? b : least;
+    least = (a == 0) & (b == 0) ? -(-a + -b) : least;
+    return (a != a) & (b != b) ? one_nan(a) : least;
 }
 template <class T> inline T larger(T a, T b) {
-    if (a != a || b != b) return a == a ? a : b == b ? b : one_nan(a);
-    return a == b ? (std::signbit(a) ? b : a) : a < b ? b : a;
+    T most = a < b ? b : a;
+    most = a != a ? b : most;
+    most = (a == 0) & (b == 0) ? a + b : most;
+    return (a != a) & (b != b) ? one_nan(a) : most;
 }
 } // namespace hcu
 inline float hcu_fminf(float a, float b) { return hcu::smaller(a, b); }

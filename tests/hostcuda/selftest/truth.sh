@@ -32,7 +32,12 @@ compared() { # host|gpu ANSWERS: "FAIL ..." for each that must be as recorded, t
     awk -v how="$1" '
         { at = match($0, /: [^:]*(:[^ ][^:]*)*$/) } # the last ": " parts name and answer
         FNR == NR && /^    / { said[name] = $0; sub(/^ *here \([^)]*\): /, "", said[name]); next }
-        FNR == NR && !/^#/ { name = substr($0, 1, at - 1); gpu[name] = substr($0, at + 2); names[++n] = name; next }
+        FNR == NR && !/^#/ {
+            name = substr($0, 1, at - 1)
+            gpu[name] = substr($0, at + 2)
+            names[++n] = name
+            next
+        }
         FNR != NR && at { now[substr($0, 1, at - 1)] = substr($0, at + 2) }
         END {
             for (i = 1; i <= n; i++) {
