@@ -8,11 +8,10 @@
    Everywhere else just  #include "amp.h".  C99 or C++11, libc and libm:  cc -O2 main.c -lm  (before glibc 2.34 add
    -pthread). A program for the CPU needs neither CUDA nor nvcc.
 
-   A COMPLETE PROGRAM. It learns the logical OR (in: a 1 for the bias, two inputs) with FP32 masters and a dynamic loss
-   scale. A context is where work runs: the CPU, or one stream of a GPU. A dtype is a number format. A verb is a
-   function that does work in a context and returns a status; real programs check it. A desc is a struct of settings,
-   where 0 means the default (end of >>types). More words: docs/glossary.md. .scaler puts the loss scale in; amp_step
-   removes it.
+   A COMPLETE PROGRAM. It learns the logical OR (in: 1 for the bias, two inputs) with FP32 masters, a loss scale. A
+   context is where work runs: the CPU, or one stream of a GPU. A dtype is a number format. A verb is a function that
+   does work in a context and returns a status; real programs check it. A desc is a struct of settings, where 0 means
+   the default (end of >>types). More words: docs/glossary.md. .scaler puts the loss scale in; amp_step removes it.
 
        #define AMP_IMPLEMENTATION
        #include "amp.h"

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <time.h>
 #include <array>
+#include <limits>
 #include <type_traits>
 #include <utility>
 #include "hostcuda_ctl.h"

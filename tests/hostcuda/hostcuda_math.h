@@ -140,22 +140,26 @@ HCU_ROUNDED(rz, FE_TOWARDZERO)
 #undef HCU_ROUNDED
 #undef HCU_ROUNDED_OF
 
-/* ---- the smaller and the larger float: the other one of a NaN, and -0 is less than 0; without branches, at which
-   msan would tell an unwritten number here and not where the kernel decides by it ---------------------------------- */
+/* ---- the smaller and the larger float: the other one of a NaN, and -0 is less than 0. By bits, without a branch: msan
+   would tell an unwritten number at it, and not where the kernel decides by the result ------------------------------ */
 
 namespace hcu {
-template <class T> inline T smaller(T a, T b) {
-    T least = b < a ? b : a;
-    least = a != a ? b : least;
-    least = (a == 0) & (b == 0) ? -(-a + -b) : least;
-    return (a != a) & (b != b) ? one_nan(a) : least;
+template <class I, class T> inline T extreme(T a, T b, bool largest, I nan) { /* nan: of two */
+    I x, y, r;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    const I top = std::numeric_limits<I>::max(), sign = 8 * sizeof x - 1;
+    const I less = -I((x ^ ((x >> sign) & top)) < (y ^ ((y >> sign) & top)));
+    const I no_a = -I(a != a), no_b = -I(b != b), second = ((largest ? less : ~less) & ~no_b) | no_a;
+    r = (y & second) | (x & ~second);
+    r = (r & ~(no_a & no_b)) | (nan & no_a & no_b);
+    memcpy(&a, &r, sizeof r);
+    return a;
 }
-template <class T> inline T larger(T a, T b) {
-    T most = a < b ? b : a;
-    most = a != a ? b : most;
-    most = (a == 0) & (b == 0) ? a + b : most;
-    return (a != a) & (b != b) ? one_nan(a) : most;
-}
+inline float smaller(float a, float b) { return extreme<int32_t>(a, b, false, 0x7fffffff); }
+inline float larger(float a, float b) { return extreme<int32_t>(a, b, true, 0x7fffffff); }
+inline double smaller(double a, double b) { return extreme<int64_t>(a, b, false, 0x7fffffffffffffff); }
+inline double larger(double a, double b) { return extreme<int64_t>(a, b, true, 0x7fffffffffffffff); }
 } // namespace hcu
 inline float hcu_fminf(float a, float b) { return hcu::smaller(a, b); }
 inline float hcu_fmaxf(float a, float b) { return hcu::larger(a, b); }

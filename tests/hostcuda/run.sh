@@ -47,6 +47,7 @@ for v in ${CHECK:-asan tsan msan}; do
     if [ -r "$libs/libhostcuda-$v.a" ]; then check="$check $v"
     else echo "hostcuda-run: $v is not here, what only it finds is not looked for"; fi
 done
+[ -n "$check" ] || [ ! -r "$libs/libhostcuda-plain.a" ] || check=plain # run at least
 include=
 for f in ${INCLUDE:-}; do include="$include -I$f"; done
 
