@@ -140,9 +140,9 @@ HCU_ROUNDED(rz, FE_TOWARDZERO)
 #undef HCU_ROUNDED
 #undef HCU_ROUNDED_OF
 
-/* ---- the smaller and the larger float: the other one of a NaN, and -0 is less than 0. By bits, without a branch: msan
 /* ---- the smaller and the larger float: the other one of a NaN, and -0 is less than 0. By bits and without a branch,
-   at which msan would tell an unwritten number, and not where the kernel decides by the result ---------------------- */
+   at which msan would tell an unwritten number, and not where the kernel decides by the result. ---- */
+
 namespace hcu {
 template <class I, class T> inline T extreme(T a, T b, bool largest, I nan) { /* nan: of two */
     I x, y, r;
