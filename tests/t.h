@@ -98,7 +98,7 @@ int t_check_status(
 /* The bits of n elements of size 1, 2, 4 or 8. */
 #define CHECK_BITS(got, want, n, size) t_check_bits(t, got, want, n, size, #got, __FILE__, __LINE__)
 /* The status, and that amp_last_error(t->ctx) begins with the verb and names each of the words (separated by blanks;
-   a|b: one of them). */
+   a|b: one of them). status and words call no verb: they may be evaluated after the call. */
 #define CHECK_STATUS(call, status, words) \
     (t_called = NULL, t_check_status(t, call, status, words, #call, __FILE__, __LINE__))
 
