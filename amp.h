@@ -8,7 +8,7 @@
    Everywhere else just  #include "amp.h".  C99 or C++11, libc and libm:  cc -O2 main.c -lm  (before glibc 2.34 add
    -pthread). A program for the CPU needs neither CUDA nor nvcc.
 
-   A COMPLETE PROGRAM. It learns the logical OR (in: 1 for the bias, two inputs) with FP32 masters, a loss scale. A
+   A COMPLETE PROGRAM. It learns the logical OR (in: 1 for the bias, two inputs) with FP32 masters and a loss scale. A
    context is where work runs: the CPU, or one stream of a GPU. A dtype is a number format. A verb is a function that
    does work in a context and returns a status; real programs check it. A desc is a struct of settings, where 0 means
    the default (end of >>types). More words: docs/glossary.md. .scaler puts the loss scale in; amp_step removes it.
@@ -49,7 +49,7 @@
 
    >>config    macro               default      where to define it    effect
                AMP_IMPLEMENTATION  -            one file              emits the code
-               AMP_STATIC          -            that file             a private copy: functions are static, code emitted
+               AMP_STATIC          -            the file itself       a private copy: functions are static, code emitted
                AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
                AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only: the same bits, slower
@@ -66,14 +66,14 @@
                kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
                own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
-               and x87 (tests/test_formats.c; compile/inline.c; all floats: exhaustive.c).
+               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
                the compiler flags (tests/test_modes.c). There are two exceptions: x87 without SSE2, and the payload of a
                NaN that an operation makes. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
                Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
-               bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
+               bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPUs: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
                s = fma(a, b, s), these sums are added in order, each operation of the epilogue rounds once: a whole
@@ -93,7 +93,7 @@
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
                compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
                no globals and no thread-locals. A logger or an allocator must not call a verb of its context, and must
-               return: after an exception or a longjmp out of a verb you may only call *_destroy, in the same thread.
+               return normally: if it throws or jumps out of a verb, only *_destroy may follow, in the same thread.
                Hooks of a step may throw; the set has not stepped then. Cancel a thread after a verb, not inside one;
                workers block signals. After fork() a child may use and destroy its copies of CPU contexts that no thread
                was inside; they have one thread. A child must not touch a CUDA context (CUDA's rule).
@@ -104,7 +104,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU a verb is done when it returns. Other streams' captures survive all but amp_ctx_destroy.
+               On the CPU a verb is done when it returns. Only amp_ctx_destroy can break a capture of another stream.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -114,8 +114,8 @@
 
    >>names     Both files put amp_* and AMP_* into your program, and ampi_* and AMPI_* for themselves; amp_cuda.cuh also
                names two structs of CUDA, CUstream_st and cublasContext. The linker sees amp_* only.
-               "multiple definition of amp_...": AMP_IMPLEMENTATION (of amp_cuda_...: AMP_CUDA_IMPLEMENTATION or the
-               stub) is defined in two files. "undefined reference to amp_...": no file defines it.
+               "multiple definition of amp_...": two files define AMP_IMPLEMENTATION; "undefined reference": none does.
+               The same of amp_cuda_...: AMP_CUDA_IMPLEMENTATION, in a .cu, or the stub without a GPU.
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.
@@ -241,7 +241,7 @@ typedef enum amp_dtype {
     AMP_DTYPE_COUNT,
     AMP_F64 = 64, /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
     AMP_MOMENT_8BIT, /* for amp_params_desc.moment alone; amp_dtype_size is 0, as for the next one */
-    AMP_MASK /* for aux of ReLU: 1 unless y <= 0, in bit c % 8 of byte c / 8 of a row of (columns + 7) / 8 bytes */
+    AMP_MASK /* for aux of ReLU: 0 where y <= 0, else 1; column c: bit c % 8 of byte c / 8; (columns + 7) / 8 a row */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile, nor does `+`. They have the size and
@@ -293,7 +293,7 @@ typedef struct amp_allocator { /* {0}: malloc and free (device: cudaMalloc and c
 
 typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } AMP_INT amp_log_level;
 
-typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` is valid during the call only. */
+typedef struct amp_logger { /* all zero: silent. fn must not call a verb; `text` is valid during the call only. */
     void (*fn)(amp_log_level level, amp_status status, const char *text, void *user);
     void *user;
 } amp_logger;
@@ -330,8 +330,8 @@ typedef struct amp_cpu_desc {
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
 /* Destroys a context; destroy its params and scalers and free its memory first (committed sets, scalers and memory that
-   are left are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Like all functions that
-   return void, it does nothing while a different thread is inside a verb of the context. Class: setup. */
+   are left are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Like each *_destroy, it
+   does nothing (and the context lives on) while a different thread is inside a verb of the context. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);
@@ -388,11 +388,11 @@ AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
    to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
-/* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
+/* Is x neither Inf nor NaN? Is it NaN? They test the bits: right under -ffast-math, too, unlike isfinite(). */
 AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
-/* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
-   rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
+/* How a number is narrowed. With saturation, finite numbers and Inf beyond the range become the largest finite one
+   (OCP's rule); NaN stays NaN. Without, they become Inf, or NaN in E4M3, which has no Inf. */
 typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } AMP_INT amp_rounding;
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.
@@ -413,7 +413,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
-   AMP_F64 to AMP_F32: AMP_NEAREST only.
+   AMP_F64 to AMP_F32: AMP_NEAREST only; to other formats both.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
@@ -460,8 +460,8 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
    NONE   Only the model copy, rounded after each update. Loses small updates: for comparison, or with
           amp_step_desc.stochastic (BF16 with stochastic rounding: 12 bytes with Adam).
    SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
-   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. SPLIT's bytes and
-          about 16 bits of precision: for comparison with other libraries. */
+   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. As many bytes as
+          SPLIT, about 16 bits of precision: for comparison with other libraries. */
 typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } AMP_INT amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
@@ -543,7 +543,7 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others take no part in steps, checks, norms and clipping: their weights and moments stay, without decay.
-   The step count is the set's. Only SGD's first step is a parameter's own, and happens again if its momentum is all 0
+   The step count is the set's. Only SGD counts its first step for each parameter, and again if its momentum is all 0
    when it comes back into use. INVALID_ARG if none is used. STAGE between unscale and update and inside an accumulation
    window (there, set the gradient to 0). A graph captured before must not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);
@@ -582,7 +582,7 @@ typedef struct amp_scaler_desc {
 
 /* amp_status amp_scaler_create(amp_scaler **out, amp_ctx *ctx, const amp_scaler_desc *desc)
    desc NULL => defaults. A scale that is not finite and > 0, or whose reciprocal is not finite (scale <= 2^-128), is
-   refused, as are factors outside their range and min_scale > scale > max_scale. Class: setup. */
+   refused, as are factors outside their range, min_scale above scale, max_scale below it. Class: setup. */
 #define amp_scaler_create(out, ctx, ...) \
     amp_scaler_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_scaler_desc), __VA_ARGS__)
 AMP_API amp_status amp_scaler_create_checked(
@@ -601,7 +601,7 @@ typedef struct amp_scaler_info {
     int32_t hysteresis_tracker; /* overflows left before a backoff; may be negative, as in Apex */
     uint32_t dead; /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
     uint64_t good, bad, bad_in_a_row;        /* updates without and with overflow */
-    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling. Not exclusive */
+    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling: one or several */
 } amp_scaler_info;
 /* The state of s; of NULL: that of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
@@ -665,16 +665,16 @@ typedef struct amp_totals { /* what an inspection adds up, in context memory */
 typedef struct amp_step_desc {
     uint32_t _begin;
     amp_optimizer optimizer; /* 0 => AMP_ADAMW */
-    float lr;                /* group 0, fields as in amp_group ... */
+    float lr;                /* group 0, fields as in amp_group, if it has them ... */
     amp_optional beta1, beta2, eps;
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
+    float clip_norm;  /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
                         if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
-    float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
+    float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
-                            element). Short moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
+                            element). Moments below 32 bits always are: seed + 1, seed + 2. Not with SPLIT and KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
@@ -697,9 +697,9 @@ typedef struct amp_step_desc {
    gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
    every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
    gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
-   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. The scale
-   must not move before the gradients of every set of the scaler have been used: with several sets call amp_update on
-   each, then amp_scaler_update once. Class: enqueue. */
+   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. With
+   several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before all
+   their gradients have been used. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -720,9 +720,9 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
    set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
-   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1: w = w
-   * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each amp_inspect, and
-   before amp_scaler_update; else STAGE. Class: enqueue. */
+   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1:
+   w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each
+   amp_inspect, and before amp_scaler_update; else STAGE. Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
    given), in double: finite if and only if every gradient is. Class: query. */
@@ -912,14 +912,14 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: or AMP_MASK, both ways */
+                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: both may be AMP_MASK */
     /* output, as many as bias, any dtype, or data NULL: sums of d's columns (bias_per_row: rows). A bias gradient if d
        is a dy; if d is a dw: amp_column_sums. Needs one d (batch 1 or sum_batches), packed */
     amp_array dbias;
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
-    size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
+    size_t stride_d;                     /* 0 => packed; ldd may be batch * n and this n: rows alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
@@ -952,7 +952,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
     amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
-                             reads, or FP8, saturated; ReLU: AMP_MASK, read instead of y; else data NULL is fine */
+                             reads (or FP8, saturated); or ReLU's AMP_MASK, read instead of y; else NULL */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -961,8 +961,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
     uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
     uint32_t _pad;
-    amp_precision *record; /* host: written by forward, read by backward. NULL: give all dtypes, one for x, w and dy;
-                              if dx or dw is given, forward is refused where a scope would cast x or w */
+    amp_precision *record;     /* host: written by forward, read by backward. NULL: no AUTO; x, w and dy have one dtype;
+                                  if dx or dw is given, forward is refused where a scope would cast x or w */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x, w and dy are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
@@ -1037,7 +1037,7 @@ typedef struct amp_xent_desc {
     float *loss;         /* context memory, one float, or NULL: mean or sum of row_loss, NOT scaled */
     float *row_loss;     /* context memory, [rows]: -log softmax(logits)[label]; NULL only if loss is NULL */
     amp_array dlogits;   /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
-                           count of rows * ld or more the columns from classes to ld are its own: zeros are written */
+                           count of rows * ld or more, zeros are written to the columns from classes to ld */
     amp_scaler *scaler;  /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
     float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
@@ -1069,7 +1069,7 @@ typedef struct amp_linear_xent_desc {
 
 /* Loss, row losses, dx, dw and dbias as from forward, cross-entropy and backward in a row; the mean is over all rows.
    With several pieces dw and dbias are summed in FP32 and rounded once. FP8 quantises w once, and x and the gradient of
-   the logits piece by piece, each with the scale of its piece (delayed: a history gets a number per piece). Outputs do
+   the logits piece by piece, each with the scale of its piece (delayed: each piece adds one to the history). Outputs do
    not overlap inputs. Class: enqueue. Numerics: products' bound. With AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw
    and a chunk that is a multiple of 256, loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
 AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);

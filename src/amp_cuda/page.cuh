@@ -87,7 +87,7 @@
    NEEDS      CUDA 12 or 13; an sm_75 (Turing) or newer GPU, with CUDA 12 also sm_70; C++11. BF16 and FP8 work on every
               GPU; products of BF16 use cuBLASLt from sm_80.
    TESTED     On the CPU, over tests/hostcuda, by the unit suite of amp.h and tests/cuda_verbs.cpp (what each verb does
-              to CUDA, its failures); the generated code by tests/ptx.sh. Not yet on a GPU (make check-gpu).
+              to CUDA, its failures); the generated code by tests/ptx.sh. By the suite on an H100: docs/gpus.md.
    HISTORY    As amp.h, with which it is released. This file is made from src/ by make headers: change it there.
 */
 #ifndef AMP_CUDA_CUH

@@ -10,7 +10,7 @@ typedef struct amp_cast_desc {
 } amp_cast_desc;
 
 /* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
-   AMP_F64 to AMP_F32: AMP_NEAREST only.
+   AMP_F64 to AMP_F32: AMP_NEAREST only; to other formats both.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
    Numerics: bit contract in any mode. */
 AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);

@@ -8,7 +8,7 @@ typedef struct amp_allocator { /* {0}: malloc and free (device: cudaMalloc and c
 
 typedef enum amp_log_level { AMP_LOG_ERROR = 0, AMP_LOG_WARNING, AMP_LOG_INFO } AMP_INT amp_log_level;
 
-typedef struct amp_logger { /* all zero: silent. fn must not call amp_*; `text` is valid during the call only. */
+typedef struct amp_logger { /* all zero: silent. fn must not call a verb; `text` is valid during the call only. */
     void (*fn)(amp_log_level level, amp_status status, const char *text, void *user);
     void *user;
 } amp_logger;
@@ -45,8 +45,8 @@ typedef struct amp_cpu_desc {
 #define amp_cpu_create(out, ...) amp_cpu_create_checked((out), AMP_VERSION, sizeof(amp_cpu_desc), __VA_ARGS__)
 AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t size, const amp_cpu_desc *desc);
 /* Destroys a context; destroy its params and scalers and free its memory first (committed sets, scalers and memory that
-   are left are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Like all functions that
-   return void, it does nothing while a different thread is inside a verb of the context. Class: setup. */
+   are left are freed, and logged as a warning: do not touch them afterwards). NULL is fine. Like each *_destroy, it
+   does nothing (and the context lives on) while a different thread is inside a verb of the context. Class: setup. */
 AMP_API void amp_ctx_destroy(amp_ctx *ctx);
 /* The sentence of the last failure, valid until the next one; "" if there was none, or for NULL. Class: host. */
 AMP_API const char *amp_last_error(const amp_ctx *ctx);

@@ -24,11 +24,11 @@ AMP_INLINE float amp_f32_from_f8e5m2(amp_f8e5m2 h);
    to float scratch and back, which is several times faster (make bench prints both; F16 is faster with -mf16c). */
 AMP_INLINE float amp_load(const void *data, amp_dtype t, size_t i);
 AMP_INLINE void amp_store(void *data, amp_dtype t, size_t i, float x);
-/* 1 unless x is Inf or NaN; 1 if x is NaN. They test the bits: right under -ffast-math, too, unlike isfinite(). */
+/* Is x neither Inf nor NaN? Is it NaN? They test the bits: right under -ffast-math, too, unlike isfinite(). */
 AMP_INLINE int amp_is_finite(float x);
 AMP_INLINE int amp_is_nan(float x);
-/* How a number is narrowed. Saturation: finite numbers and Inf beyond the range become the largest finite one (OCP's
-   rule); NaN stays NaN. Without it they become Inf, or NaN in E4M3, which has no Inf. */
+/* How a number is narrowed. With saturation, finite numbers and Inf beyond the range become the largest finite one
+   (OCP's rule); NaN stays NaN. Without, they become Inf, or NaN in E4M3, which has no Inf. */
 typedef enum amp_rounding { AMP_NEAREST = 0, AMP_STOCHASTIC } AMP_INT amp_rounding;
 
 /* Counter-based random numbers: the same (seed, stream, counter) gives the same numbers on every backend, in any order.

@@ -8,7 +8,7 @@
    Everywhere else just  #include "amp.h".  C99 or C++11, libc and libm:  cc -O2 main.c -lm  (before glibc 2.34 add
    -pthread). A program for the CPU needs neither CUDA nor nvcc.
 
-   A COMPLETE PROGRAM. It learns the logical OR (in: 1 for the bias, two inputs) with FP32 masters, a loss scale. A
+   A COMPLETE PROGRAM. It learns the logical OR (in: 1 for the bias, two inputs) with FP32 masters and a loss scale. A
    context is where work runs: the CPU, or one stream of a GPU. A dtype is a number format. A verb is a function that
    does work in a context and returns a status; real programs check it. A desc is a struct of settings, where 0 means
    the default (end of >>types). More words: docs/glossary.md. .scaler puts the loss scale in; amp_step removes it.
@@ -49,7 +49,7 @@
 
    >>config    macro               default      where to define it    effect
                AMP_IMPLEMENTATION  -            one file              emits the code
-               AMP_STATIC          -            that file             a private copy: functions are static, code emitted
+               AMP_STATIC          -            the file itself       a private copy: functions are static, code emitted
                AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
                AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only: the same bits, slower
@@ -66,14 +66,14 @@
                kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
                own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
-               and x87 (tests/test_formats.c; compile/inline.c; all floats: exhaustive.c).
+               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
                the compiler flags (tests/test_modes.c). There are two exceptions: x87 without SSE2, and the payload of a
                NaN that an operation makes. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
                Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
-               bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPU: TESTED in amp_cuda.cuh).
+               bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPUs: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
                s = fma(a, b, s), these sums are added in order, each operation of the epilogue rounds once: a whole
@@ -93,7 +93,7 @@
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
                compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
                no globals and no thread-locals. A logger or an allocator must not call a verb of its context, and must
-               return: after an exception or a longjmp out of a verb you may only call *_destroy, in the same thread.
+               return normally: if it throws or jumps out of a verb, only *_destroy may follow, in the same thread.
                Hooks of a step may throw; the set has not stepped then. Cancel a thread after a verb, not inside one;
                workers block signals. After fork() a child may use and destroy its copies of CPU contexts that no thread
                was inside; they have one thread. A child must not touch a CUDA context (CUDA's rule).
@@ -104,7 +104,7 @@
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
-               On the CPU a verb is done when it returns. Other streams' captures survive all but amp_ctx_destroy.
+               On the CPU a verb is done when it returns. Only amp_ctx_destroy can break a capture of another stream.
 
    >>errors    Functions return AMP_OK or a negative amp_status (amp_strerror: what it means). amp_last_error(ctx) is a
                sentence that names the function, the argument and its value; desc.logger receives it, too, even if
@@ -114,8 +114,8 @@
 
    >>names     Both files put amp_* and AMP_* into your program, and ampi_* and AMPI_* for themselves; amp_cuda.cuh also
                names two structs of CUDA, CUstream_st and cublasContext. The linker sees amp_* only.
-               "multiple definition of amp_...": AMP_IMPLEMENTATION (of amp_cuda_...: AMP_CUDA_IMPLEMENTATION or the
-               stub) is defined in two files. "undefined reference to amp_...": no file defines it.
+               "multiple definition of amp_...": two files define AMP_IMPLEMENTATION; "undefined reference": none does.
+               The same of amp_cuda_...: AMP_CUDA_IMPLEMENTATION, in a .cu, or the stub without a GPU.
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.

@@ -8,8 +8,8 @@
    NONE   Only the model copy, rounded after each update. Loses small updates: for comparison, or with
           amp_step_desc.stochastic (BF16 with stochastic rounding: 12 bytes with Adam).
    SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
-   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. SPLIT's bytes and
-          about 16 bits of precision: for comparison with other libraries. */
+   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. As many bytes as
+          SPLIT, about 16 bits of precision: for comparison with other libraries. */
 typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } AMP_INT amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
@@ -91,7 +91,7 @@ AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size
 AMP_API amp_status amp_params_zero_grad(amp_params *p);
 /* Which parameters have a gradient (PyTorch: not None) from now on: used[i], one per parameter; NULL: all, as after
    commit. The others take no part in steps, checks, norms and clipping: their weights and moments stay, without decay.
-   The step count is the set's. Only SGD's first step is a parameter's own, and happens again if its momentum is all 0
+   The step count is the set's. Only SGD counts its first step for each parameter, and again if its momentum is all 0
    when it comes back into use. INVALID_ARG if none is used. STAGE between unscale and update and inside an accumulation
    window (there, set the gradient to 0). A graph captured before must not be launched any more. Class: setup. */
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used);

@@ -49,14 +49,14 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
-                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: or AMP_MASK, both ways */
+                      input, as forward left it; for TANH, SIGMOID and ReLU forward's d. ReLU: both may be AMP_MASK */
     /* output, as many as bias, any dtype, or data NULL: sums of d's columns (bias_per_row: rows). A bias gradient if d
        is a dy; if d is a dw: amp_column_sums. Needs one d (batch 1 or sum_batches), packed */
     amp_array dbias;
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
-    size_t stride_d;                     /* 0 => packed; the rows of different batches may also alternate */
+    size_t stride_d;                     /* 0 => packed; ldd may be batch * n and this n: rows alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
@@ -89,7 +89,7 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_array bias;       /* [out] or data NULL; any dtype */
     amp_array y;          /* [rows, out]  = act(x w^T + bias): forward's output */
     amp_array aux;        /* [rows, out], y's dtype: the value before act, which backward of GELU, GELU_ERF and SILU
-                             reads, or FP8, saturated; ReLU: AMP_MASK, read instead of y; else data NULL is fine */
+                             reads (or FP8, saturated); or ReLU's AMP_MASK, read instead of y; else NULL */
     amp_array dy;         /* [rows, out], gradient of y; with an act it is OVERWRITTEN by the gradient before act */
     amp_array dx;         /* [rows, in] output = dy w, or data NULL. dy and w have one dtype */
     amp_array dw;         /* [out, in] output = dy^T x, or data NULL. dy and x have one dtype */
@@ -98,8 +98,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     uint32_t flags;       /* AMP_GEMM_* for its products, or 0 */
     uint32_t w_in_out;    /* 1: w is stored [in, out], as for y = x w, and so is dw; all else is as without it */
     uint32_t _pad;
-    amp_precision *record; /* host: written by forward, read by backward. NULL: give all dtypes, one for x, w and dy;
-                              if dx or dw is given, forward is refused where a scope would cast x or w */
+    amp_precision *record;     /* host: written by forward, read by backward. NULL: no AUTO; x, w and dy have one dtype;
+                                  if dx or dw is given, forward is refused where a scope would cast x or w */
     const amp_precision *from; /* host: the record of the layer that made x, if x.dtype is AMP_AUTO */
     amp_dtype pin;             /* x, w and dy are read in this dtype, see amp_gemm_desc.pin */
     uint32_t fp8_keep;         /* 1: forward with the scales of the last one: evaluation (>>fp8: keep) */
@@ -174,7 +174,7 @@ typedef struct amp_xent_desc {
     float *loss;         /* context memory, one float, or NULL: mean or sum of row_loss, NOT scaled */
     float *row_loss;     /* context memory, [rows]: -log softmax(logits)[label]; NULL only if loss is NULL */
     amp_array dlogits;   /* output [rows, classes] or data NULL: gradient TIMES THE LOSS SCALE; may be logits. With a
-                           count of rows * ld or more the columns from classes to ld are its own: zeros are written */
+                           count of rows * ld or more, zeros are written to the columns from classes to ld */
     amp_scaler *scaler;  /* NULL => 1. Read where the verb runs: no host synchronisation */
     amp_optional factor; /* one more factor of the gradient, e.g. 1/N for N micro-batches; not given: 1 */
     float smoothing;     /* s, in [0, 1]: label smoothing; targets are (1-s) * one-hot (or targets) + s / classes */
@@ -206,7 +206,7 @@ typedef struct amp_linear_xent_desc {
 
 /* Loss, row losses, dx, dw and dbias as from forward, cross-entropy and backward in a row; the mean is over all rows.
    With several pieces dw and dbias are summed in FP32 and rounded once. FP8 quantises w once, and x and the gradient of
-   the logits piece by piece, each with the scale of its piece (delayed: a history gets a number per piece). Outputs do
+   the logits piece by piece, each with the scale of its piece (delayed: each piece adds one to the history). Outputs do
    not overlap inputs. Class: enqueue. Numerics: products' bound. With AMP_GEMM_ORDERED, no FP8, no accumulate, FP32 dw
    and a chunk that is a multiple of 256, loss, dx and dw have the bits of one piece; dbias is a sum of sums. */
 AMP_API amp_status amp_linear_cross_entropy(amp_ctx *ctx, const amp_linear_xent_desc *desc);

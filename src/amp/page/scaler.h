@@ -29,7 +29,7 @@ typedef struct amp_scaler_desc {
 
 /* amp_status amp_scaler_create(amp_scaler **out, amp_ctx *ctx, const amp_scaler_desc *desc)
    desc NULL => defaults. A scale that is not finite and > 0, or whose reciprocal is not finite (scale <= 2^-128), is
-   refused, as are factors outside their range and min_scale > scale > max_scale. Class: setup. */
+   refused, as are factors outside their range, min_scale above scale, max_scale below it. Class: setup. */
 #define amp_scaler_create(out, ctx, ...) \
     amp_scaler_create_checked((out), (ctx), AMP_VERSION, sizeof(amp_scaler_desc), __VA_ARGS__)
 AMP_API amp_status amp_scaler_create_checked(
@@ -48,7 +48,7 @@ typedef struct amp_scaler_info {
     int32_t hysteresis_tracker; /* overflows left before a backoff; may be negative, as in Apex */
     uint32_t dead; /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
     uint64_t good, bad, bad_in_a_row;        /* updates without and with overflow */
-    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling. Not exclusive */
+    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling: one or several */
 } amp_scaler_info;
 /* The state of s; of NULL: that of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);

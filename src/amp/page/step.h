@@ -30,16 +30,16 @@ typedef struct amp_totals { /* what an inspection adds up, in context memory */
 typedef struct amp_step_desc {
     uint32_t _begin;
     amp_optimizer optimizer; /* 0 => AMP_ADAMW */
-    float lr;                /* group 0, fields as in amp_group ... */
+    float lr;                /* group 0, fields as in amp_group, if it has them ... */
     amp_optional beta1, beta2, eps;
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm; /* 0 => off: multiply gradients by min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
+    float clip_norm;  /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
                         if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
-    float clip_value;       /* 0 => off: then clamp each to [-clip_value, clip_value] */
+    float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
     uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
-                            element). Short moments always are, with seed + 1 and seed + 2. Not with SPLIT and KAHAN */
+                            element). Moments below 32 bits always are: seed + 1, seed + 2. Not with SPLIT and KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
@@ -62,9 +62,9 @@ typedef struct amp_step_desc {
    gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
    every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
    gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
-   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. The scale
-   must not move before the gradients of every set of the scaler have been used: with several sets call amp_update on
-   each, then amp_scaler_update once. Class: enqueue. */
+   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. With
+   several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before all
+   their gradients have been used. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -85,9 +85,9 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
    set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
-   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1: w = w
-   * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each amp_inspect, and
-   before amp_scaler_update; else STAGE. Class: enqueue. */
+   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1:
+   w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each
+   amp_inspect, and before amp_scaler_update; else STAGE. Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
    given), in double: finite if and only if every gradient is. Class: query. */
