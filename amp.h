@@ -12316,13 +12316,15 @@ static void ampi_pack_across(const ampi_kernels *kn, float *to, const ampi_panel
     }
 }
 static void ampi_pack_along(const ampi_kernels *kn, float *to, const ampi_panel *p, size_t width, float *row) {
-    size_t s, r, k, e, n, depth = p->depth, first = p->first + p->r0 * p->ld + p->k0;
+    size_t s, r, k, e, done, depth = p->depth, first = p->first + p->r0 * p->ld + p->k0;
+    const size_t n = ampi_least(4, width);
     for (s = 0; s < p->rows; s += width)
-        for (r = 0; r < width; r += 4) { /* 4 rows at a time */
-            float *t = to + s * depth + r;
+        for (done = 0; done < width; done += n) { /* n rows at a time, the last ones of 6 for the second time */
             const float *from = NULL;
+            float *t;
             size_t ld = depth;
-            n = ampi_least(4, width - r);
+            r = ampi_least(done, width - n);
+            t = to + s * depth + r;
             if (n == 4 && s + r + 4 <= p->rows) from = ampi_in_place(p->x, first + (s + r) * p->ld);
             if (from) ld = p->ld;
             for (e = 0; e < 4; e++) {
