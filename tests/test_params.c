@@ -266,7 +266,18 @@ static void names_and_getters(t_run *t) {
     amp_params_destroy(NULL);
 }
 
-/* Seconds of the processor for n parameters to be added, found and refused a second time. */
+/* How many bytes of a weight that nobody gave are not 0: master, model copy, gradient, moments. */
+static int fresh_weight(const amp_params *p, size_t i) {
+    const amp_param w = amp_param_get(p, i);
+    const amp_array part[] = {w.master, w.model, w.grad, w.moment[0], w.moment[1]};
+    size_t k, b;
+    int set = 0;
+    for (k = 0; k < sizeof part / sizeof part[0]; k++)
+        for (b = 0; b < amp_dtype_size(part[k].dtype); b++)
+            set += ((const uint8_t *)part[k].data)[b] != 0;
+    return set;
+}
+/* Seconds of the processor for n parameters to be added, found, refused a second time and committed. */
 static double many_names_seconds(t_run *t, amp_ctx *ctx, int n) {
     clock_t start = clock();
     amp_param_desc e = AMP_ZERO;
@@ -285,6 +296,9 @@ static double many_names_seconds(t_run *t, amp_ctx *ctx, int n) {
         wrong += amp_params_find(p, name) != (size_t)i || strcmp(amp_param_get(p, (size_t)i).name, name) != 0;
         wrong += i % 997 == 0 && amp_params_add(p, &e) != AMP_ERR_INVALID_ARG;
     }
+    CHECK_OK(amp_params_commit(p));
+    for (i = 0; i < n; i += 31)
+        wrong += fresh_weight(p, (size_t)i) != 0;
     CHECK_EQ(wrong, 0);
     amp_params_destroy(p);
     return (double)(clock() - start) / CLOCKS_PER_SEC;
