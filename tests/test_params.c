@@ -314,6 +314,31 @@ static void many_names(t_run *t) {
     amp_ctx_destroy(ctx);
 }
 
+/* Weights, gradients and moments of nobody begin at 0 also in memory of malloc that was full of something else. */
+static void zeros_of_malloc(t_run *t) {
+    void *used[200];
+    amp_ctx *ctx = NULL;
+    amp_params *p = NULL;
+    amp_param_desc e = AMP_ZERO;
+    size_t i;
+    e.count = 100;
+    for (i = 0; i < 200; i++) {
+        used[i] = malloc(500 + 100 * i);
+        if (used[i]) memset(used[i], 0xa5, 500 + 100 * i);
+    }
+    for (i = 0; i < 200; i++)
+        free(used[i]);
+    CHECK_OK(amp_cpu_create(&ctx, NULL));
+    CHECK_OK(amp_params_create(&p, ctx, NULL));
+    for (i = 0; i < 16; i++)
+        CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    for (i = 0; i < 16; i++)
+        CHECK_EQ(fresh_weight(p, i), 0);
+    amp_params_destroy(p);
+    amp_ctx_destroy(ctx);
+}
+
 static void shapes(t_run *t) { /* rows and cols, given, left out, or instead of the count */
     static const struct {
         size_t count, rows, cols;
@@ -701,7 +726,8 @@ static void empty_set(t_run *t) {
 const t_test t_suite_params[] = {{"params.where_weights_come_from", where_weights_come_from, T_ALL},
     {"params.masters_none", masters_none, T_ALL}, {"params.keep_f32", keep_f32, T_ALL},
     {"params.dtypes_and_defaults", dtypes_and_defaults, T_ALL}, {"params.names_and_getters", names_and_getters, T_ALL},
-    {"params.many_names", many_names, T_HOST}, {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
+    {"params.many_names", many_names, T_HOST}, {"params.zeros_of_malloc", zeros_of_malloc, T_HOST},
+    {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
     {"params.init_is_copied", init_is_copied, T_ALL}, {"params.arenas_and_ledger", arenas_and_ledger, T_ALL},
     {"params.moves", moves, T_ALL}, {"params.adopted_apart", adopted_apart, T_ALL},
     {"params.empty_set", empty_set, T_ALL}, {NULL, NULL, 0}};
