@@ -2901,8 +2901,9 @@ typedef struct amp_backend {
        calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
        NULL: they change nothing */
     amp_status (*leave)(amp_ctx *, amp_status);
-    /* memory: all needed, and cast */
+    /* memory: all needed, and cast; alloc_zeros NULL: alloc, then zero */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
+    amp_status (*alloc_zeros)(amp_ctx *, void **out, size_t bytes); /* the same, of zeros */
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
     amp_status (*copy)(amp_ctx *, void *dst, const void *src, size_t bytes); /* any direction, complete on return */
     amp_status (*copy_async)(amp_ctx *, void *dst, const void *src, size_t bytes);
@@ -3548,6 +3549,9 @@ extern "C++" {
 #ifndef AMP_MALLOC
 #  define AMP_MALLOC(bytes) malloc(bytes)
 #  define AMP_FREE(ptr)     free(ptr)
+#  if !defined(malloc) && !defined(calloc) && !defined(free) /* else the program's: calloc may not fit its free */
+#    define AMPI_CALLOC(bytes) calloc(1, bytes)
+#  endif
 #endif
 #ifndef AMP_STREAM_BYTES
 #  define AMP_STREAM_BYTES ((size_t)8 << 20)
@@ -3712,7 +3716,16 @@ static void ampi_host_large_pages(const amp_allocator *a, void *p, size_t bytes)
 #endif
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
-    void *p = ampi_host_take(a, bytes);
+    void *p;
+#ifdef AMPI_CALLOC
+    if (!a->alloc_fn) { /* leaves new pages, which are zero, untouched */
+        const int before = ampi_hold();
+        p = AMPI_CALLOC(bytes);
+        ampi_release(before);
+        return p;
+    }
+#endif
+    p = ampi_host_take(a, bytes);
     if (p) memset(p, 0, bytes);
     return p;
 }
@@ -4110,7 +4123,15 @@ static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
     if (r->peak < r->bytes) r->peak = r->bytes;
 }
 
-static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+static amp_status ampi_backend_zeros(amp_ctx *ctx, void **out, size_t bytes) {
+    amp_status st;
+    if (ctx->b->alloc_zeros) return (ctx->b->alloc_zeros)(ctx, out, bytes);
+    AMPI_TRY((ctx->b->alloc)(ctx, out, bytes));
+    st = (ctx->b->zero)(ctx, *out, bytes);
+    if (st != AMP_OK) (ctx->b->release)(ctx, *out, bytes);
+    return st;
+}
+static amp_status ampi_alloc_block(amp_ctx *ctx, void **out, size_t bytes, const char *label, int zeros) {
     amp_ledger_row *rows = ctx->rows;
     ampi_block *blocks;
     void *p = NULL;
@@ -4129,7 +4150,7 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
     if (blocks) ctx->blocks = blocks;
     AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    AMPI_TRY((ctx->b->alloc)(ctx, &p, bytes));
+    AMPI_TRY(zeros ? ampi_backend_zeros(ctx, &p, bytes) : (ctx->b->alloc)(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
         (ctx->b->release)(ctx, p, bytes);
@@ -4148,6 +4169,9 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks->row = row;
     *out = p;
     return AMP_OK;
+}
+static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    return ampi_alloc_block(ctx, out, bytes, label, 0);
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
@@ -4534,6 +4558,8 @@ typedef struct ampi_param { /* what amp_params_add was told, with defaults fille
     int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
 
+#define AMPI_PIECE ((size_t)64) /* parameters of a piece of the list: pieces stay where they are, so none is copied */
+
 typedef struct ampi_name_slot { /* of the table of names */
     uint32_t hash, place;       /* place: index of the parameter + 1; 0: the slot is free */
 } ampi_name_slot;
@@ -4566,9 +4592,10 @@ struct amp_params {
     amp_ctx *ctx;
     amp_params_desc desc; /* resolved */
     char label[24];
-    ampi_param *params;
+    ampi_param **pieces;
+    size_t n_pieces, cap_pieces;
+    size_t n;                 /* parameters, see ampi_param_at */
     amp_param_entry *entries; /* host copy of the table */
-    size_t n, cap;
     ampi_name_slot *names;
     size_t n_names; /* slots: a power of two, at least twice as many as parameters; 0: no table yet */
     int committed;
@@ -4586,6 +4613,7 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
+static ampi_param *ampi_param_at(const amp_params *p, size_t i) { return &p->pieces[i / AMPI_PIECE][i % AMPI_PIECE]; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -4707,7 +4735,7 @@ static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t ha
     if (!p->n) return 0;
     for (i = hash & mask; p->names[i].place; i = (i + 1) & mask) {
         const size_t at = p->names[i].place - 1;
-        if (p->names[i].hash == hash && strcmp(p->params[at].name, name) == 0) return at;
+        if (p->names[i].hash == hash && strcmp(ampi_param_at(p, at)->name, name) == 0) return at;
     }
     return p->n;
 }
@@ -4779,14 +4807,24 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
+static amp_status ampi_pieces_grow(amp_params *p) { /* room for one parameter more */
+    const amp_allocator *host = &p->ctx->host;
+    ampi_param **pieces = p->pieces;
+    if (p->n < p->n_pieces * AMPI_PIECE) return AMP_OK;
+    pieces = (ampi_param **)ampi_grow(host, pieces, p->n_pieces, &p->cap_pieces, sizeof *pieces);
+    if (!pieces) return AMP_ERR_NO_MEMORY;
+    p->pieces = pieces;
+    pieces[p->n_pieces] = (ampi_param *)ampi_host_take(host, AMPI_PIECE * sizeof **pieces);
+    if (!pieces[p->n_pieces]) return AMP_ERR_NO_MEMORY;
+    p->n_pieces++;
+    return AMP_OK;
+}
 /* a place in the list, and in the table of names */
 static amp_status ampi_param_append(amp_params *p, const ampi_param *q, uint32_t hash) {
     ampi_name_slot name;
-    ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
-    if (!list) return AMP_ERR_NO_MEMORY;
-    p->params = list;
+    AMPI_TRY(ampi_pieces_grow(p));
     if (2 * (p->n + 1) > p->n_names) AMPI_TRY(ampi_names_grow(p));
-    list[p->n++] = *q;
+    *ampi_param_at(p, p->n++) = *q;
     name.hash = hash;
     name.place = (uint32_t)p->n;
     ampi_name_link(p, name);
@@ -4860,8 +4898,10 @@ static void ampi_do_params_destroy(amp_params *p) {
     size_t i;
     ampi_params_undo(p);
     for (i = 0; i < p->n; i++)
-        ampi_param_free(ctx, &p->params[i]);
-    ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
+        ampi_param_free(ctx, ampi_param_at(p, i));
+    for (i = 0; i < p->n_pieces; i++)
+        ampi_host_drop(ctx, p->pieces[i], AMPI_PIECE * sizeof **p->pieces);
+    ampi_host_drop(ctx, p->pieces, p->cap_pieces * sizeof *p->pieces);
     ampi_host_drop(ctx, p->names, p->n_names * sizeof *p->names);
     ampi_host_drop(ctx, p, sizeof *p);
 }
@@ -4930,7 +4970,7 @@ static void ampi_place_set(ampi_layout *l, amp_params *p) {
     memset(l->bytes, 0, sizeof l->bytes);
     l->params = l->chunks = 0;
     for (i = 0; i < p->n; i++)
-        ampi_place_entry(l, &p->entries[i], &p->desc, &p->params[i].d);
+        ampi_place_entry(l, &p->entries[i], &p->desc, &ampi_param_at(p, i)->d);
     t = ampi_place_tables(l);
     p->record = t.record;
     p->probe = t.probe;
@@ -5054,7 +5094,7 @@ static amp_status ampi_commit_entries(amp_params *p) {
     p->entries = (amp_param_entry *)ampi_host_new(ctx, p->n * sizeof *p->entries);
     AMPI_MEMORY(p->entries);
     for (i = 0; i < p->n; i++) {
-        const amp_param_desc *d = &p->params[i].d;
+        const amp_param_desc *d = &ampi_param_at(p, i)->d;
         amp_param_entry *e = &p->entries[i];
         e->count = d->count;
         e->layout = ampi_layout_for(p->desc.master, d->model.dtype);
@@ -5080,11 +5120,9 @@ static amp_status ampi_commit_arenas(amp_params *p) {
     AMPI_CHECK(fits, "the set is too large");
     for (k = 0; k < AMPI_ARENAS; k++) {
         snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
-        AMPI_TRY(ampi_do_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
+        AMPI_TRY(ampi_alloc_block(ctx, &p->arena[k], (size_t)l.bytes[k], label, 1));
         l.base[k] = (char *)p->arena[k];
     }
-    for (k = 0; k < AMPI_ARENAS; k++)
-        if (p->arena[k]) AMPI_TRY((ctx->b->zero)(ctx, p->arena[k], (size_t)l.bytes[k]));
     ampi_place_set(&l, p);
     return AMP_OK;
 }
@@ -5130,20 +5168,21 @@ static uint64_t ampi_most_staged(const amp_params *p) {
     uint64_t most = 0;
     size_t i;
     for (i = 0; i < p->n; i++)
-        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
+        if (ampi_param_at(p, i)->init && !p->entries[i].master && p->entries[i].count > most)
+            most = p->entries[i].count;
     return most;
 }
 static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     for (i = 0; i < p->n; i++) { /* from init; else from what was adopted; else the zeros that are there */
-        const ampi_param *q = &p->params[i];
+        const ampi_param *q = ampi_param_at(p, i);
         const amp_param_entry *e = &p->entries[i];
         if (q->init) AMPI_TRY(ampi_move_staged(ctx, e, b, NULL, q->init));
-        if (!q->init && e->master && !q->d.master && q->d.model.data)
-            AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        else
+        if (q->init || q->d.master)
             AMPI_TRY(ampi_renew_model(ctx, e));
+        else if (e->master && q->d.model.data)
+            AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
     }
     return AMP_OK;
 }
@@ -5162,7 +5201,7 @@ static amp_status ampi_commit_weights(amp_params *p) {
 static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
     size_t i, k, n = 0;
     for (i = 0; i < p->n; i++) {
-        const amp_param_desc *d = &p->params[i].d;
+        const amp_param_desc *d = &ampi_param_at(p, i)->d;
         const ampi_range all[3] = {
             {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
             {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
@@ -5191,7 +5230,7 @@ static amp_status ampi_check_adopted(amp_params *p) {
     if (meet)
         st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
                           "used twice, and its gradients add up)",
-            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+            meet->what, ampi_param_at(p, meet->owner)->name, meet[-1].what, ampi_param_at(p, meet[-1].owner)->name);
     ampi_host_drop(ctx, r, n * sizeof *r);
     return st;
 }
@@ -5219,7 +5258,7 @@ static amp_status ampi_do_params_commit(amp_params *p) {
         return st;
     }
     for (i = 0; i < p->n; i++)
-        ampi_param_forget_init(p->ctx, &p->params[i]);
+        ampi_param_forget_init(p->ctx, ampi_param_at(p, i));
     p->committed = 1;
     p->next = p->ctx->sets;
     p->ctx->sets = p;
@@ -5244,10 +5283,10 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     amp_param view = AMP_ZERO;
     size_t k;
     if (!p || i >= p->n) return view;
-    view.name = p->params[i].name;
-    view.rows = p->params[i].d.rows;
-    view.cols = p->params[i].d.cols;
-    view.count = p->params[i].d.count;
+    view.name = ampi_param_at(p, i)->name;
+    view.rows = ampi_param_at(p, i)->d.rows;
+    view.cols = ampi_param_at(p, i)->d.cols;
+    view.count = ampi_param_at(p, i)->d.count;
     view.model = ampi_entry_model(&e);
     view.grad = ampi_entry_grad(&e);
     view.master = ampi_entry_master(&e);
@@ -5287,7 +5326,7 @@ AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_param(ctx, p, i, src));
-    AMPI_TRY(ampi_check_weights(p, &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_check_weights(p, &ampi_param_at(p, i)->d, ampi_param_at(p, i)->name, src));
     AMPI_TRY(ampi_move_weights(ctx, &p->entries[i], NULL, src));
     ampi_weights_changed(ctx, p);
     return ampi_renew_model(ctx, &p->entries[i]);
@@ -5393,7 +5432,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
         amp_param_entry *e = &p->entries[i];
         amp_array a = ampi_entry_zeros(e, 0);
         amp_histogram h = AMP_ZERO;
-        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        if (!all && (!ampi_param_at(p, i)->unused || (used && !used[i]))) continue;
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;
         if (!a.data || !r.steps || !ctx->b->histogram) continue;
         AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
@@ -5416,7 +5455,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
     for (i = 0; i < p->n; i++)
-        p->params[i].unused = used && !used[i];
+        ampi_param_at(p, i)->unused = used && !used[i];
     return AMP_OK;
 }
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }
@@ -6206,7 +6245,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     AMPI_CHECK(u.dtype == AMP_F32, "u.dtype is %s; f32 is needed", amp_dtype_name(u.dtype));
     AMPI_CHECK((uintptr_t)u.data % sizeof(float) == 0, "u.data is not aligned to the %d bytes of its elements",
         (int)sizeof(float));
-    AMPI_STAGE(!p->params[i].unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
+    AMPI_STAGE(!ampi_param_at(p, i)->unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
     AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));
     job.table = p->table;
@@ -6424,8 +6463,8 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     const amp_param_entry *e = &p->entries[i];
     const amp_array grad = ampi_entry_grad(e);
     amp_update_count c;
-    row->name = p->params[i].name;
-    if (!p->params[i].unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
+    row->name = ampi_param_at(p, i)->name;
+    if (!ampi_param_at(p, i)->unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
     AMPI_TRY((ctx->b->copy)(ctx, &c, &p->table.counts[i], sizeof c));
     row->updates = c.updates;
     row->lost = c.lost;
@@ -9636,10 +9675,10 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             s.elements.ptr = a.data;
             s.elements.count = a.count;
             s.elements.size = ampi_moment_bytes(a.dtype);
-            len = strlen(p->params[i].name);
+            len = strlen(ampi_param_at(p, i)->name);
             memset(s.fields, 0, sizeof s.fields);
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
-            memcpy(s.fields + 24, p->params[i].name, len);
+            memcpy(s.fields + 24, ampi_param_at(p, i)->name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
             AMPI_TRY((visit)(f, &s));
         }
@@ -9930,7 +9969,7 @@ static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
     if (s->kind != AMPI_SECTION_ARRAY) return ampi_bad_file(f, "%s", ampi_section_kinds[s->kind].differs);
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
-        AMPI_ULL(s->param), s->p->params[s->param].name);
+        AMPI_ULL(s->param), ampi_param_at(s->p, s->param)->name);
 }
 
 /* The file says whether an optional section was saved. */
@@ -11324,17 +11363,23 @@ static double ampi_sum_end_of(ampi_sum *s) {
 
 /* ---- memory ---- */
 /* 256-byte aligned inside what the allocator gives; its own pointer is kept in front of the block. */
-static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
+static amp_status ampi_cpu_take(amp_ctx *ctx, void **out, size_t bytes, void *(*from)(const amp_allocator *, size_t)) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
-    raw = (char *)ampi_host_take(&c->mem, bytes + 512);
+    raw = (char *)(from)(&c->mem, bytes + 512);
     ampi_host_large_pages(&c->mem, raw, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
     return AMP_OK;
+}
+static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
+    return ampi_cpu_take(ctx, out, bytes, ampi_host_take);
+}
+static amp_status ampi_cpu_alloc_zeros(amp_ctx *ctx, void **out, size_t bytes) {
+    return ampi_cpu_take(ctx, out, bytes, ampi_host_alloc);
 }
 static void ampi_cpu_release(amp_ctx *ctx, void *ptr, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
@@ -13209,6 +13254,7 @@ static amp_backend ampi_cpu_table(void) {
 #define AMP_X(entry) b.entry = ampi_cpu_##entry;
     AMPI_ENTRIES(AMP_X)
 #undef AMP_X
+    b.alloc_zeros = ampi_cpu_alloc_zeros;
     b.copy_async = ampi_cpu_copy; /* complete on return, too */
     b.may_wait = ampi_cpu_sync;
     return b;

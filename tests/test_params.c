@@ -266,7 +266,18 @@ static void names_and_getters(t_run *t) {
     amp_params_destroy(NULL);
 }
 
-/* Seconds of the processor for n parameters to be added, found and refused a second time. */
+/* How many bytes of a weight that nobody gave are not 0: master, model copy, gradient, moments. */
+static int fresh_weight(const amp_params *p, size_t i) {
+    const amp_param w = amp_param_get(p, i);
+    const amp_array part[] = {w.master, w.model, w.grad, w.moment[0], w.moment[1]};
+    size_t k, b;
+    int set = 0;
+    for (k = 0; k < sizeof part / sizeof part[0]; k++)
+        for (b = 0; b < amp_dtype_size(part[k].dtype); b++)
+            set += ((const uint8_t *)part[k].data)[b] != 0;
+    return set;
+}
+/* Seconds of the processor for n parameters to be added, found, refused a second time and committed. */
 static double many_names_seconds(t_run *t, amp_ctx *ctx, int n) {
     clock_t start = clock();
     amp_param_desc e = AMP_ZERO;
@@ -285,6 +296,9 @@ static double many_names_seconds(t_run *t, amp_ctx *ctx, int n) {
         wrong += amp_params_find(p, name) != (size_t)i || strcmp(amp_param_get(p, (size_t)i).name, name) != 0;
         wrong += i % 997 == 0 && amp_params_add(p, &e) != AMP_ERR_INVALID_ARG;
     }
+    CHECK_OK(amp_params_commit(p));
+    for (i = 0; i < n; i += 31)
+        wrong += fresh_weight(p, (size_t)i) != 0;
     CHECK_EQ(wrong, 0);
     amp_params_destroy(p);
     return (double)(clock() - start) / CLOCKS_PER_SEC;
@@ -297,6 +311,31 @@ static void many_names(t_run *t) {
     few = many_names_seconds(t, ctx, 2000);
     many = many_names_seconds(t, ctx, 50000);
     CHECK(many < 200 * (few + 1e-4));
+    amp_ctx_destroy(ctx);
+}
+
+/* Weights, gradients and moments of nobody begin at 0 also in memory of malloc that was full of something else. */
+static void zeros_of_malloc(t_run *t) {
+    void *used[200];
+    amp_ctx *ctx = NULL;
+    amp_params *p = NULL;
+    amp_param_desc e = AMP_ZERO;
+    size_t i;
+    e.count = 100;
+    for (i = 0; i < 200; i++) {
+        used[i] = malloc(500 + 100 * i);
+        if (used[i]) memset(used[i], 0xa5, 500 + 100 * i);
+    }
+    for (i = 0; i < 200; i++)
+        free(used[i]);
+    CHECK_OK(amp_cpu_create(&ctx, NULL));
+    CHECK_OK(amp_params_create(&p, ctx, NULL));
+    for (i = 0; i < 16; i++)
+        CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    for (i = 0; i < 16; i++)
+        CHECK_EQ(fresh_weight(p, i), 0);
+    amp_params_destroy(p);
     amp_ctx_destroy(ctx);
 }
 
@@ -687,7 +726,8 @@ static void empty_set(t_run *t) {
 const t_test t_suite_params[] = {{"params.where_weights_come_from", where_weights_come_from, T_ALL},
     {"params.masters_none", masters_none, T_ALL}, {"params.keep_f32", keep_f32, T_ALL},
     {"params.dtypes_and_defaults", dtypes_and_defaults, T_ALL}, {"params.names_and_getters", names_and_getters, T_ALL},
-    {"params.many_names", many_names, T_HOST}, {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
+    {"params.many_names", many_names, T_HOST}, {"params.zeros_of_malloc", zeros_of_malloc, T_HOST},
+    {"params.errors", errors, T_ALL}, {"params.shapes", shapes, T_ALL},
     {"params.init_is_copied", init_is_copied, T_ALL}, {"params.arenas_and_ledger", arenas_and_ledger, T_ALL},
     {"params.moves", moves, T_ALL}, {"params.adopted_apart", adopted_apart, T_ALL},
     {"params.empty_set", empty_set, T_ALL}, {NULL, NULL, 0}};

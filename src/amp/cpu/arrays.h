@@ -41,17 +41,23 @@ static double ampi_sum_end_of(ampi_sum *s) {
 
 /* ---- memory ---- */
 /* 256-byte aligned inside what the allocator gives; its own pointer is kept in front of the block. */
-static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
+static amp_status ampi_cpu_take(amp_ctx *ctx, void **out, size_t bytes, void *(*from)(const amp_allocator *, size_t)) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw, *p;
     AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
-    raw = (char *)ampi_host_take(&c->mem, bytes + 512);
+    raw = (char *)(from)(&c->mem, bytes + 512);
     ampi_host_large_pages(&c->mem, raw, bytes + 512);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
     return AMP_OK;
+}
+static amp_status ampi_cpu_alloc(amp_ctx *ctx, void **out, size_t bytes) {
+    return ampi_cpu_take(ctx, out, bytes, ampi_host_take);
+}
+static amp_status ampi_cpu_alloc_zeros(amp_ctx *ctx, void **out, size_t bytes) {
+    return ampi_cpu_take(ctx, out, bytes, ampi_host_alloc);
 }
 static void ampi_cpu_release(amp_ctx *ctx, void *ptr, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);

@@ -20,6 +20,7 @@ static amp_backend ampi_cpu_table(void) {
 #define AMP_X(entry) b.entry = ampi_cpu_##entry;
     AMPI_ENTRIES(AMP_X)
 #undef AMP_X
+    b.alloc_zeros = ampi_cpu_alloc_zeros;
     b.copy_async = ampi_cpu_copy; /* complete on return, too */
     b.may_wait = ampi_cpu_sync;
     return b;

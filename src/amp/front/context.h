@@ -83,7 +83,15 @@ static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
     if (r->peak < r->bytes) r->peak = r->bytes;
 }
 
-static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+static amp_status ampi_backend_zeros(amp_ctx *ctx, void **out, size_t bytes) {
+    amp_status st;
+    if (ctx->b->alloc_zeros) return (ctx->b->alloc_zeros)(ctx, out, bytes);
+    AMPI_TRY((ctx->b->alloc)(ctx, out, bytes));
+    st = (ctx->b->zero)(ctx, *out, bytes);
+    if (st != AMP_OK) (ctx->b->release)(ctx, *out, bytes);
+    return st;
+}
+static amp_status ampi_alloc_block(amp_ctx *ctx, void **out, size_t bytes, const char *label, int zeros) {
     amp_ledger_row *rows = ctx->rows;
     ampi_block *blocks;
     void *p = NULL;
@@ -102,7 +110,7 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks = (ampi_block *)ampi_grow(&ctx->host, ctx->blocks, ctx->n_blocks, &ctx->cap_blocks, sizeof *blocks);
     if (blocks) ctx->blocks = blocks;
     AMPI_REQUIRE(rows && blocks, AMP_ERR_NO_MEMORY, "no memory for the ledger");
-    AMPI_TRY((ctx->b->alloc)(ctx, &p, bytes));
+    AMPI_TRY(zeros ? ampi_backend_zeros(ctx, &p, bytes) : (ctx->b->alloc)(ctx, &p, bytes));
     st = ampi_settle(ctx, AMP_OK);
     if (st != AMP_OK) {
         (ctx->b->release)(ctx, p, bytes);
@@ -121,6 +129,9 @@ static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const ch
     blocks->row = row;
     *out = p;
     return AMP_OK;
+}
+static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
+    return ampi_alloc_block(ctx, out, bytes, label, 0);
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;

@@ -8,6 +8,8 @@ typedef struct ampi_param { /* what amp_params_add was told, with defaults fille
     int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
 
+#define AMPI_PIECE ((size_t)64) /* parameters of a piece of the list: pieces stay where they are, so none is copied */
+
 typedef struct ampi_name_slot { /* of the table of names */
     uint32_t hash, place;       /* place: index of the parameter + 1; 0: the slot is free */
 } ampi_name_slot;
@@ -40,9 +42,10 @@ struct amp_params {
     amp_ctx *ctx;
     amp_params_desc desc; /* resolved */
     char label[24];
-    ampi_param *params;
+    ampi_param **pieces;
+    size_t n_pieces, cap_pieces;
+    size_t n;                 /* parameters, see ampi_param_at */
     amp_param_entry *entries; /* host copy of the table */
-    size_t n, cap;
     ampi_name_slot *names;
     size_t n_names; /* slots: a power of two, at least twice as many as parameters; 0: no table yet */
     int committed;
@@ -60,6 +63,7 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
+static ampi_param *ampi_param_at(const amp_params *p, size_t i) { return &p->pieces[i / AMPI_PIECE][i % AMPI_PIECE]; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -181,7 +185,7 @@ static size_t ampi_param_find(const amp_params *p, const char *name, uint32_t ha
     if (!p->n) return 0;
     for (i = hash & mask; p->names[i].place; i = (i + 1) & mask) {
         const size_t at = p->names[i].place - 1;
-        if (p->names[i].hash == hash && strcmp(p->params[at].name, name) == 0) return at;
+        if (p->names[i].hash == hash && strcmp(ampi_param_at(p, at)->name, name) == 0) return at;
     }
     return p->n;
 }
@@ -253,14 +257,24 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
     q->name = NULL;
 }
 
+static amp_status ampi_pieces_grow(amp_params *p) { /* room for one parameter more */
+    const amp_allocator *host = &p->ctx->host;
+    ampi_param **pieces = p->pieces;
+    if (p->n < p->n_pieces * AMPI_PIECE) return AMP_OK;
+    pieces = (ampi_param **)ampi_grow(host, pieces, p->n_pieces, &p->cap_pieces, sizeof *pieces);
+    if (!pieces) return AMP_ERR_NO_MEMORY;
+    p->pieces = pieces;
+    pieces[p->n_pieces] = (ampi_param *)ampi_host_take(host, AMPI_PIECE * sizeof **pieces);
+    if (!pieces[p->n_pieces]) return AMP_ERR_NO_MEMORY;
+    p->n_pieces++;
+    return AMP_OK;
+}
 /* a place in the list, and in the table of names */
 static amp_status ampi_param_append(amp_params *p, const ampi_param *q, uint32_t hash) {
     ampi_name_slot name;
-    ampi_param *list = (ampi_param *)ampi_grow(&p->ctx->host, p->params, p->n, &p->cap, sizeof *list);
-    if (!list) return AMP_ERR_NO_MEMORY;
-    p->params = list;
+    AMPI_TRY(ampi_pieces_grow(p));
     if (2 * (p->n + 1) > p->n_names) AMPI_TRY(ampi_names_grow(p));
-    list[p->n++] = *q;
+    *ampi_param_at(p, p->n++) = *q;
     name.hash = hash;
     name.place = (uint32_t)p->n;
     ampi_name_link(p, name);
@@ -334,8 +348,10 @@ static void ampi_do_params_destroy(amp_params *p) {
     size_t i;
     ampi_params_undo(p);
     for (i = 0; i < p->n; i++)
-        ampi_param_free(ctx, &p->params[i]);
-    ampi_host_drop(ctx, p->params, p->cap * sizeof *p->params);
+        ampi_param_free(ctx, ampi_param_at(p, i));
+    for (i = 0; i < p->n_pieces; i++)
+        ampi_host_drop(ctx, p->pieces[i], AMPI_PIECE * sizeof **p->pieces);
+    ampi_host_drop(ctx, p->pieces, p->cap_pieces * sizeof *p->pieces);
     ampi_host_drop(ctx, p->names, p->n_names * sizeof *p->names);
     ampi_host_drop(ctx, p, sizeof *p);
 }
@@ -404,7 +420,7 @@ static void ampi_place_set(ampi_layout *l, amp_params *p) {
     memset(l->bytes, 0, sizeof l->bytes);
     l->params = l->chunks = 0;
     for (i = 0; i < p->n; i++)
-        ampi_place_entry(l, &p->entries[i], &p->desc, &p->params[i].d);
+        ampi_place_entry(l, &p->entries[i], &p->desc, &ampi_param_at(p, i)->d);
     t = ampi_place_tables(l);
     p->record = t.record;
     p->probe = t.probe;
@@ -528,7 +544,7 @@ static amp_status ampi_commit_entries(amp_params *p) {
     p->entries = (amp_param_entry *)ampi_host_new(ctx, p->n * sizeof *p->entries);
     AMPI_MEMORY(p->entries);
     for (i = 0; i < p->n; i++) {
-        const amp_param_desc *d = &p->params[i].d;
+        const amp_param_desc *d = &ampi_param_at(p, i)->d;
         amp_param_entry *e = &p->entries[i];
         e->count = d->count;
         e->layout = ampi_layout_for(p->desc.master, d->model.dtype);
@@ -554,11 +570,9 @@ static amp_status ampi_commit_arenas(amp_params *p) {
     AMPI_CHECK(fits, "the set is too large");
     for (k = 0; k < AMPI_ARENAS; k++) {
         snprintf(label, sizeof label, "%.23s%.8s", p->label, suffix[k]);
-        AMPI_TRY(ampi_do_alloc(ctx, &p->arena[k], (size_t)l.bytes[k], label));
+        AMPI_TRY(ampi_alloc_block(ctx, &p->arena[k], (size_t)l.bytes[k], label, 1));
         l.base[k] = (char *)p->arena[k];
     }
-    for (k = 0; k < AMPI_ARENAS; k++)
-        if (p->arena[k]) AMPI_TRY((ctx->b->zero)(ctx, p->arena[k], (size_t)l.bytes[k]));
     ampi_place_set(&l, p);
     return AMP_OK;
 }
@@ -604,20 +618,21 @@ static uint64_t ampi_most_staged(const amp_params *p) {
     uint64_t most = 0;
     size_t i;
     for (i = 0; i < p->n; i++)
-        if (p->params[i].init && !p->entries[i].master && p->entries[i].count > most) most = p->entries[i].count;
+        if (ampi_param_at(p, i)->init && !p->entries[i].master && p->entries[i].count > most)
+            most = p->entries[i].count;
     return most;
 }
 static amp_status ampi_commit_staged(amp_params *p, const ampi_staging *b) {
     amp_ctx *ctx = p->ctx;
     size_t i;
     for (i = 0; i < p->n; i++) { /* from init; else from what was adopted; else the zeros that are there */
-        const ampi_param *q = &p->params[i];
+        const ampi_param *q = ampi_param_at(p, i);
         const amp_param_entry *e = &p->entries[i];
         if (q->init) AMPI_TRY(ampi_move_staged(ctx, e, b, NULL, q->init));
-        if (!q->init && e->master && !q->d.master && q->d.model.data)
-            AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        else
+        if (q->init || q->d.master)
             AMPI_TRY(ampi_renew_model(ctx, e));
+        else if (e->master && q->d.model.data)
+            AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
     }
     return AMP_OK;
 }
@@ -636,7 +651,7 @@ static amp_status ampi_commit_weights(amp_params *p) {
 static size_t ampi_adopted(const amp_params *p, ampi_range *r) {
     size_t i, k, n = 0;
     for (i = 0; i < p->n; i++) {
-        const amp_param_desc *d = &p->params[i].d;
+        const amp_param_desc *d = &ampi_param_at(p, i)->d;
         const ampi_range all[3] = {
             {(uintptr_t)d->master, d->count * sizeof *d->master, i, "master"},
             {(uintptr_t)d->model.data, d->count * amp_dtype_size(d->model.dtype), i, "model copy"},
@@ -665,7 +680,7 @@ static amp_status ampi_check_adopted(amp_params *p) {
     if (meet)
         st = AMPI_INVALID("the %s of \"%.60s\" overlaps the %s of \"%.60s\" (tied weights are one parameter that is "
                           "used twice, and its gradients add up)",
-            meet->what, p->params[meet->owner].name, meet[-1].what, p->params[meet[-1].owner].name);
+            meet->what, ampi_param_at(p, meet->owner)->name, meet[-1].what, ampi_param_at(p, meet[-1].owner)->name);
     ampi_host_drop(ctx, r, n * sizeof *r);
     return st;
 }
@@ -693,7 +708,7 @@ static amp_status ampi_do_params_commit(amp_params *p) {
         return st;
     }
     for (i = 0; i < p->n; i++)
-        ampi_param_forget_init(p->ctx, &p->params[i]);
+        ampi_param_forget_init(p->ctx, ampi_param_at(p, i));
     p->committed = 1;
     p->next = p->ctx->sets;
     p->ctx->sets = p;
@@ -718,10 +733,10 @@ AMP_API amp_param amp_param_get(const amp_params *p, size_t i) {
     amp_param view = AMP_ZERO;
     size_t k;
     if (!p || i >= p->n) return view;
-    view.name = p->params[i].name;
-    view.rows = p->params[i].d.rows;
-    view.cols = p->params[i].d.cols;
-    view.count = p->params[i].d.count;
+    view.name = ampi_param_at(p, i)->name;
+    view.rows = ampi_param_at(p, i)->d.rows;
+    view.cols = ampi_param_at(p, i)->d.cols;
+    view.count = ampi_param_at(p, i)->d.count;
     view.model = ampi_entry_model(&e);
     view.grad = ampi_entry_grad(&e);
     view.master = ampi_entry_master(&e);
@@ -761,7 +776,7 @@ AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_param(ctx, p, i, src));
-    AMPI_TRY(ampi_check_weights(p, &p->params[i].d, p->params[i].name, src));
+    AMPI_TRY(ampi_check_weights(p, &ampi_param_at(p, i)->d, ampi_param_at(p, i)->name, src));
     AMPI_TRY(ampi_move_weights(ctx, &p->entries[i], NULL, src));
     ampi_weights_changed(ctx, p);
     return ampi_renew_model(ctx, &p->entries[i]);
@@ -867,7 +882,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
         amp_param_entry *e = &p->entries[i];
         amp_array a = ampi_entry_zeros(e, 0);
         amp_histogram h = AMP_ZERO;
-        if (!all && (!p->params[i].unused || (used && !used[i]))) continue;
+        if (!all && (!ampi_param_at(p, i)->unused || (used && !used[i]))) continue;
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;
         if (!a.data || !r.steps || !ctx->b->histogram) continue;
         AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
@@ -890,7 +905,7 @@ static amp_status ampi_do_params_use(amp_params *p, const uint8_t *used) {
     p->table.n_chunks = (uint32_t)n;
     p->table.n_elements = elements;
     for (i = 0; i < p->n; i++)
-        p->params[i].unused = used && !used[i];
+        ampi_param_at(p, i)->unused = used && !used[i];
     return AMP_OK;
 }
 AMP_API amp_status amp_params_use(amp_params *p, const uint8_t *used) { AMPI_VERB_OF(p, params_use, (p, used)); }

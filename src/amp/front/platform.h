@@ -26,6 +26,9 @@ extern "C++" {
 #ifndef AMP_MALLOC
 #  define AMP_MALLOC(bytes) malloc(bytes)
 #  define AMP_FREE(ptr)     free(ptr)
+#  if !defined(malloc) && !defined(calloc) && !defined(free) /* else the program's: calloc may not fit its free */
+#    define AMPI_CALLOC(bytes) calloc(1, bytes)
+#  endif
 #endif
 #ifndef AMP_STREAM_BYTES
 #  define AMP_STREAM_BYTES ((size_t)8 << 20)

@@ -83,8 +83,8 @@ static amp_status ampi_report_param(amp_ctx *ctx, const amp_params *p, size_t i,
     const amp_param_entry *e = &p->entries[i];
     const amp_array grad = ampi_entry_grad(e);
     amp_update_count c;
-    row->name = p->params[i].name;
-    if (!p->params[i].unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
+    row->name = ampi_param_at(p, i)->name;
+    if (!ampi_param_at(p, i)->unused) AMPI_TRY((ctx->b->histogram)(ctx, &grad, 1, &row->values));
     AMPI_TRY((ctx->b->copy)(ctx, &c, &p->table.counts[i], sizeof c));
     row->updates = c.updates;
     row->lost = c.lost;

@@ -139,10 +139,10 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             s.elements.ptr = a.data;
             s.elements.count = a.count;
             s.elements.size = ampi_moment_bytes(a.dtype);
-            len = strlen(p->params[i].name);
+            len = strlen(ampi_param_at(p, i)->name);
             memset(s.fields, 0, sizeof s.fields);
             ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
-            memcpy(s.fields + 24, p->params[i].name, len);
+            memcpy(s.fields + 24, ampi_param_at(p, i)->name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
             AMPI_TRY((visit)(f, &s));
         }
@@ -433,7 +433,7 @@ static amp_status ampi_differs(ampi_file *f, const ampi_section *s) {
     if (s->kind != AMPI_SECTION_ARRAY) return ampi_bad_file(f, "%s", ampi_section_kinds[s->kind].differs);
     return ampi_bad_file(f,
         "parameter %llu has a different name than \"%.100s\", or a different dtype, count or layout",
-        AMPI_ULL(s->param), s->p->params[s->param].name);
+        AMPI_ULL(s->param), ampi_param_at(s->p, s->param)->name);
 }
 
 /* The file says whether an optional section was saved. */

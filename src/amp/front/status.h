@@ -86,7 +86,16 @@ static void ampi_host_large_pages(const amp_allocator *a, void *p, size_t bytes)
 #endif
 }
 static void *ampi_host_alloc(const amp_allocator *a, size_t bytes) { /* zeroed */
-    void *p = ampi_host_take(a, bytes);
+    void *p;
+#ifdef AMPI_CALLOC
+    if (!a->alloc_fn) { /* leaves new pages, which are zero, untouched */
+        const int before = ampi_hold();
+        p = AMPI_CALLOC(bytes);
+        ampi_release(before);
+        return p;
+    }
+#endif
+    p = ampi_host_take(a, bytes);
     if (p) memset(p, 0, bytes);
     return p;
 }
