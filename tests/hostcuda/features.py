@@ -132,6 +132,10 @@ def device_functions(cuda):
                     continue
                 out.append((kind, name, types))
                 seen.add(name)
+        if kind == "atomics":  # templates of crt/sm_90_rt.h, for types of 16 bytes
+            for scope in ("", "_block", "_system"):
+                out.append((kind, "atomicCAS%s:128" % scope, ["ulonglong2 *", "ulonglong2", "ulonglong2"]))
+                out.append((kind, "atomicExch%s:128" % scope, ["ulonglong2 *", "ulonglong2"]))
     return out
 
 
@@ -156,7 +160,7 @@ def device_verdicts(cuda, library, functions):
                     if i in bad:
                         continue
                     values = ", ".join("hcu_any<%s>()" % re.sub(r"\s*&", "", t) for t in types)
-                    f.write('#line 1 "call-%d"\nvoid hcu_call_%d() { (void)%s(%s); }\n' % (i, i, name, values))
+                    f.write('#line 1 "call-%d"\nvoid hcu_call_%d() { (void)%s(%s); }\n' % (i, i, name.split(":")[0], values))
             command = [compiler, "-std=gnu++17", "-w", "-O0", "-g", "-fmax-errors=0", "-isystem", cuda + "/include", "-I" + HERE, "-x", "c++", "-include",
                        "hostcuda.h", "-c", source, "-o", obj]
             done = subprocess.run(command, capture_output=True, text=True)

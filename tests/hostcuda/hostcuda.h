@@ -401,7 +401,10 @@ HCU_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 /* ---- atomics: relaxed, as in CUDA; real atomics, so that TSan models them ---------------------------------------- */
 
 namespace hcu {
-template <size_t Bytes> struct Word;
+template <size_t Bytes> struct Word {
+    static_assert(Bytes == 0, "hostcuda: atomics of 128 bits are not supported, only of 16, 32 and 64");
+    using type = uint64_t;
+};
 template <> struct Word<2> { typedef uint16_t __attribute__((may_alias)) type; };
 template <> struct Word<4> { typedef uint32_t __attribute__((may_alias)) type; };
 template <> struct Word<8> { typedef uint64_t __attribute__((may_alias)) type; };

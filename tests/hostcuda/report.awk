@@ -29,6 +29,7 @@ function advice(text) {
     if (text ~ /leak: /) return "Free it: cudaFree, cudaFreeHost, cudaStreamDestroy, cudaEventDestroy, or the handle's Destroy."
     if (text ~ /host code touches device memory/) return "Copy it with cudaMemcpy first: a pointer from cudaMalloc means nothing to the CPU."
     if (text ~ /host pointer/) return "Give the kernel a pointer from cudaMalloc or cudaMallocManaged; copy the data there with cudaMemcpy."
+    if (text ~ /outside the range/) return "Test for NaN and limit the value before the cast: C++ leaves the result open, a GPU gives the nearest or 0, a CPU another."
     if (text ~ /misaligned/) return "A float4 needs an address that 16 divides (float2: 8): begin at a multiple, and let the row length be one."
     if (text ~ /different barriers|deadlock/) return "Each thread of the block must reach the same __syncthreads(): take it out of the branch, or let no thread return before it."
     if (text ~ /not in its own mask|deadlock/) return "Name in the mask exactly the lanes that come here: 0xffffffff only where the whole warp does."
