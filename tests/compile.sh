@@ -17,10 +17,13 @@ LIBS="-lm -pthread"
 # For programs whose point is not the SIMD paths, which take four fifths of a compilation.
 lean=${full:+-DFULL}
 lean=${lean:--DAMP_NO_SIMD}
+looked=${full:+-UAMP_NO_SIMD} # the same for what is only looked at: --full sees all of it
+looked=${looked:--DAMP_NO_SIMD}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/amp-compile.XXXXXX") || exit 2
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
+static='' # an object with a private copy of amp.h, once there is one
 
 WARN="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wsign-conversion -Wcast-qual -Wundef -Wdouble-promotion -Wswitch-enum -Wvla -Wpointer-arith -Werror"
 WARN_C="-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wdeclaration-after-statement"
@@ -147,23 +150,24 @@ C
 }
 
 c_family() {
-    cc=$1
+    cc=$1 switches="-DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC"
     # shellcheck disable=SC2086
     {
         # every standard, strict; then what it computes
         for std in c99 ${full:+c11 c17} c2x ${full:+gnu99}; do # hostile.c is looked at as gnu99
             if ! flag "$cc" c -std=$std; then skip "$cc has no -std=$std"; continue; fi
-            if [ $std = c99 ]; then runs "$cc -std=c99, strict warnings" "$cc" -std=c99 $WARN $WARN_C -O1 $lean strict.c
-            else looks "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C strict.c; fi
+            if [ $std = c99 ]; then runs "$cc -std=c99, strict warnings" "$cc" -std=c99 $WARN $WARN_C ${full:+-O1} $lean strict.c
+            else looks "$cc -std=$std, strict warnings" "$cc" -std=$std $WARN $WARN_C $looked strict.c; fi
         done
         # -O0 with the SIMD paths is below, where symbols are looked at
         for o in ${full:+-O0 -O3 -Ofast}; do runs "$cc $o" "$cc" -std=c99 -Wall -Wextra -Werror $o $lean strict.c; done
         must "$cc: the header alone, without a prototype unused" "$cc" -std=c99 $WARN $WARN_C -c second.c -o "$tmp/second.o"
         # included twice, implemented twice, two files
-        runs "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c "$tmp/second.o"
+        looks "$cc: included and implemented twice" "$cc" -std=c99 $WARN $WARN_C $lean twice.c ${full:+"$tmp/second.o"}
         cp "$header" "$tmp/mine.h" && printf '#define AMP_IMPLEMENTATION\n#include "mine.h"\n' >"$tmp/mine.c"
-        must "$cc: AMP_SELF, a copy of a different name" "$cc" -std=c99 -Wall -Werror '-DAMP_SELF="mine.h"' -fsyntax-only "$tmp/mine.c"
-        runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c static_b.c
+        must "$cc: AMP_SELF, a copy of a different name" "$cc" -std=c99 -Wall -Werror $looked '-DAMP_SELF="mine.h"' -fsyntax-only "$tmp/mine.c"
+        must "$cc: AMP_STATIC" "$cc" -std=c99 $WARN $WARN_C $lean -c static_b.c -o "$tmp/static_b.o" && static=$tmp/static_b.o # its symbols are looked at below
+        runs "$cc: AMP_STATIC in two files" "$cc" -std=c99 $WARN $WARN_C $lean static_a.c "$tmp/static_b.o"
         must "a member is called (x->f)(...), past a macro f(x) of the program" sh -c "! grep -nE '(->|[a-z]\\.)[a-z0-9_]+\\(' '$header' | grep -vE '_fn\\(|torch\\.autocast'"
         looks "$cc: hostile macros" "$cc" -std=gnu99 -Wall -Wextra -Werror hostile.c
         [ -z "$full" ] || must "$cc: hostile macros, declarations" "$cc" -std=gnu99 -Wall -Wextra -Werror -DDECLARATIONS -fsyntax-only hostile.c
@@ -173,7 +177,8 @@ c_family() {
         for s in "" ${full:+-DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC}; do
             looks "$cc switches $s" "$cc" -std=c99 $WARN $WARN_C $s switches.c
         done
-        runs "$cc: all switches" "$cc" -std=c99 $WARN $WARN_C -DAMP_NO_SIMD -DAMP_NO_THREADS -DAMP_NO_STDIO -DTEST_OWN_MALLOC switches.c
+        # (without --full below, with the object whose symbols are looked at)
+        [ -z "$full" ] && have nm || runs "$cc: all switches" "$cc" -std=c99 $WARN $WARN_C $switches switches.c
         # a profiler's ranges: with a header that records them, and with the toolkit's
         runs "$cc: AMP_CUDA_NVTX" "$cc" -std=c99 $WARN $WARN_C $lean -Invtx nvtx.c
         if [ -f "${CUDA_HOME:-/usr/local/cuda}/include/nvtx3/nvToolsExt.h" ]; then
@@ -189,7 +194,7 @@ c_family() {
     mustnot "$cc: C89" 'amp.h: C99' "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o"
     "$cc" -std=c89 -include ../../amp.h -c "$tmp/empty.c" -o "$tmp/a.o" 2>"$tmp/c89"
     must "$cc: C89, one error" [ "$(grep -c 'error: ' "$tmp/c89")" = 1 ]
-    mustnot "$cc: AMP_MALLOC without AMP_FREE" 'amp.h: ' "$cc" -std=c99 -c half_a_pair.c -o "$tmp/a.o"
+    mustnot "$cc: AMP_MALLOC without AMP_FREE" 'amp.h: ' "$cc" -std=c99 $looked -fsyntax-only half_a_pair.c
     # both headers of one release
     sed 's/^\(#define AMP_VERSION_MINOR\).*/\1 2/' ../../amp.h >"$tmp/amp.h"
     cp ../../amp_cuda.cuh "$tmp/both.h"
@@ -202,7 +207,7 @@ c_family() {
     must "$cc: inline conversions" "$cc" -std=c99 -O2 $WARN $lean inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, run" "$tmp/a"
     if [ "${HIDE:-}" != avx2 ] && grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
         # shellcheck disable=SC2086
-        must "$cc: inline conversions, -mf16c" "$cc" -std=c99 -O2 -mf16c $WARN inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, -mf16c, run" "$tmp/a"
+        must "$cc: inline conversions, -mf16c" "$cc" -std=c99 -O2 -mf16c $WARN $looked inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, -mf16c, run" "$tmp/a"
     else skip "$cc or this machine has no F16C"; fi
     # a loop over the batch in OpenMP's threads
     if echo 'int main(void) { return 0; }' >"$tmp/omp.c" && "$cc" -fopenmp "$tmp/omp.c" -o "$tmp/a" >/dev/null 2>&1; then
@@ -216,7 +221,10 @@ c_family() {
         runs "$cc -m32" "$cc" -m32 -msse2 -mfpmath=sse -std=c99 $WARN $WARN_C strict.c
     else skip "$cc makes no 32-bit programs here"; fi
     # shellcheck disable=SC2086
-    symbols "$cc" $WARN $WARN_C
+    {
+        symbols "$cc" $WARN $WARN_C
+        if [ -z "$full" ] && [ -e "$tmp/own.o" ]; then runs "$cc: all switches" "$cc" -std=c99 $WARN $WARN_C $switches -DOTHER_FILE_HAS_IT switches.c "$tmp/own.o"; fi
+    }
 }
 
 # padding CLANG: no struct of the public part has hidden padding, and no warning that clang has is without a reason
@@ -259,7 +267,7 @@ symbols() { # CC FLAG..., in a folder with second.c, static_b.c and ../impl.c
             object "$cc" -std=c99 $pic ../impl.c && names "$cc $pic"
         done
     fi
-    own() { object "$cc" -std=c99 -O0 "$@" $lean -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c; }
+    own() { rm -f "$tmp/own.o"; object "$cc" -std=c99 -O0 "$@" $lean -DAMP_MALLOC=amp_test_malloc -DAMP_FREE=amp_test_free -include stddef.h -include "$tmp/own.h" ../impl.c; }
     no_pthread() { none "$cc -DAMP_NO_THREADS needs no pthread" 'n ~ /pthread/'; }
     no_files() { none "$cc -DAMP_NO_STDIO opens no file" "n ~ /$files/"; }
     no_malloc() { none "$cc -DAMP_MALLOC uses no other" 't == "U" && n ~ /^(malloc|calloc|realloc|free)(@.*)?$/'; }
@@ -269,12 +277,14 @@ symbols() { # CC FLAG..., in a folder with second.c, static_b.c and ../impl.c
         own "$@" && no_malloc
     else # one object without all three
         if own "$@" -DAMP_NO_THREADS -DAMP_NO_STDIO; then
+            cp "$tmp/impl.o" "$tmp/own.o"
             no_pthread
             no_files
             no_malloc
         fi
     fi
-    object "$cc" -std=c99 -O0 $lean static_b.c && none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
+    if [ -n "$static" ]; then nm "$static" >"$tmp/nm"; else object "$cc" -std=c99 -O0 $lean static_b.c; fi &&
+        none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
     # without optimisation even unused code must not need symbols of its own (inline functions are static)
     object "$cc" -std=c99 -O0 second.c && none "$cc: the header defines no function" 't == "T" && n != "second_file"'
 }
@@ -307,7 +317,7 @@ C
     printf '#include "../amp.h"\nint second_file(void) { return 1; }\n' >"$1/compile/second.c"
 }
 symbols_of_mutant() {
-    impl=
+    impl='' static=''
     cd "$tmp/mutant/compile" && symbols "$1"
     wanted=8
     [ -z "$full" ] || wanted=14
@@ -375,7 +385,7 @@ cxx_family() {
         for std in ${full:+c++11 c++14 c++17} c++20; do # as C++11 it is looked at, linked and run below
             if ! flag "$cxx" c++ -std=$std; then skip "$cxx has no -std=$std"; continue; fi
             if [ $std = c++17 ]; then runs "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN $lean overloads.cpp
-            else looks "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN overloads.cpp; fi
+            else looks "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN $looked overloads.cpp; fi
         done
         looks "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN strict.c
         [ -z "$full" ] || runs "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN $lean static_a.c static_b.c
@@ -396,7 +406,7 @@ cxx_family() {
             must "$cxx: hostile macros, declarations" "$cxx" -x c++ -std=gnu++11 -Wall -Wextra -Werror -DDECLARATIONS -fsyntax-only hostile.c
         fi
         for std in gnu++11 ${full:+gnu++17 gnu++20}; do after_headers c++ "$header" "$cxx" -std=$std; done
-        looks "$cxx: inside extern \"C\"" "$cxx" -std=c++11 $WARN $useless extern_c.cpp
+        looks "$cxx: inside extern \"C\"" "$cxx" -std=c++11 $WARN $useless $looked extern_c.cpp
     }
     for n in 1 2 3 4 5; do mustnot "$cxx: mixing types, line $n" 'error' "$cxx" -x c++ -std=c++11 -Wall -Werror -DLINE=$n -c mixing.c -o "$tmp/a.o"; done
 }
@@ -427,7 +437,7 @@ if have "$CXX"; then cxx_family "$CXX"; else skip "no C++ compiler \"$CXX\""; fi
 # shellcheck disable=SC2086
 if [ -z "$full" ] && have clang; then must "clang: the implementation, strict warnings" clang -std=c99 $WARN $WARN_C -fsyntax-only strict.c; fi
 if have clang; then # as clang 17 and later, whose -ffast-math drops what a test of the bits of Inf finds
-    finite="clang -w -U__clang_major__ -D__clang_major__=17 -ffast-math -std=c99 -fsyntax-only ../impl.c"
+    finite="clang -w -U__clang_major__ -D__clang_major__=17 -ffast-math -std=c99 $looked -fsyntax-only ../impl.c"
     # shellcheck disable=SC2086
     mustnot "clang 17 -ffast-math" "add -fno-finite-math-only" $finite
     # shellcheck disable=SC2086

@@ -42,7 +42,7 @@ implementation() {
 build() {
     # shellcheck disable=SC2086
     if [ -n "${IMPL:-}" ] && [ "$2" != linked ]; then
-        { [ "$std" = -std=c++17 ] || in_work $cc $std $warnings -I"$here" -fsyntax-only "$3"; } &&
+        { [ "$std" = -std=c++17 ] || in_work $cc $std $warnings $lean -I"$here" -fsyntax-only "$3"; } &&
             sed 's/^ *#define AMP_IMPLEMENTATION.*//' "$3" >"$work/user_text" &&
             in_work $cc $std -O1 $warnings -I"$here" user_text $extra -x none "$IMPL" -o program -lm -pthread
     else
@@ -262,6 +262,8 @@ case $* in
     ;;
 esac
 look='' only_links=''
+lean='' # all paths of the implementation in each block
+case " $* " in *" --look "*) lean=-DAMP_NO_SIMD ;; esac
 for file in "$@"; do
     case $file in
     --look)

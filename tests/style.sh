@@ -65,13 +65,13 @@ lines() { # FILE
     [ "$worst" -le "$(limit lines "$1")" ] || echo "$1:1: $worst lines, at most $(limit lines "$1")" >"$work/found"
     verdict "lines $1" "$(limit lines "$1")"
 }
-# clang-format reads a file once for each way through its #if's, and amp.h has many: large files go in pieces of a thousand lines or more,
+# clang-format reads a file once for each way through its #if's, and amp.h has many: large files go in pieces of 250 lines or more,
 # cut at their banners. A declaration ends each but the last, for empty lines before a banner are right, and at the end of a file are not;
 # all are inside of an #if as they are in the file, for what follows depends on it.
 pieces() { # FILE: $work/piece.LINE, whose line 1 is that line or stands before it
     rm -f "$work"/piece.*
     awk -v to="$work/piece." '
-        NR > 1 && n > 1000 && /^\/\* ==== >>/ { print "int the_next_piece;" >out; close(out); n = 0 }
+        NR > 1 && n > 250 && /^\/\* ==== >>/ { print "int the_next_piece;" >out; close(out); n = 0 }
         n++ == 0 { out = to (NR > 1 ? NR - 1 : 1); if (NR > 1) print "#ifndef AMP_H_INCLUDED" >out }
         { print >out }' "$1"
 }

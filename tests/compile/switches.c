@@ -3,18 +3,22 @@
 
 #ifdef TEST_OWN_MALLOC
 static size_t allocated, released;
-static void *own_malloc(size_t n) {
+void *amp_test_malloc(size_t n);
+void amp_test_free(void *p);
+void *amp_test_malloc(size_t n) {
     allocated++;
     return malloc(n);
 }
-static void own_free(void *p) {
+void amp_test_free(void *p) {
     released += p != NULL;
     free(p);
 }
-#  define AMP_MALLOC(n) own_malloc(n)
-#  define AMP_FREE(p)   own_free(p)
+#  define AMP_MALLOC(n) amp_test_malloc(n)
+#  define AMP_FREE(p)   amp_test_free(p)
 #endif
-#define AMP_IMPLEMENTATION
+#ifndef OTHER_FILE_HAS_IT
+#  define AMP_IMPLEMENTATION
+#endif
 #include "../../amp.h"
 
 #define NEED(c) \
