@@ -76,7 +76,7 @@ $(BUILD)/%.o: %.cu $(HEADERS) $(BUILD)/flags
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD); echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(HIDE) $(NVCC) $(NVCCFLAGS) $(NVCC_GENCODE)' > $@
 
-.PHONY: FORCE all run gpt lesson docs gpu-row format headers install clean help cuda-line slides site play
+.PHONY: FORCE all run gpt lesson docs gpu-row format headers install clean help cuda-line slides site play figures
 FORCE:
 
 all: $(addprefix $(BUILD)/,$(EXAMPLES)) ## the examples
@@ -91,7 +91,7 @@ $(BUILD)/%: examples/%.cu $(HEADERS) $(BUILD)/flags
 	$(if $(NVCC_VERSION),,@echo 'this needs nvcc, and none was found (NVCC=, CUDA_HOME=)'; exit 1)
 	$(NVCC) -std=c++17 -I. $(NVCCFLAGS) $(NVCC_GENCODE) $< -o $@ -lcublasLt $(NCCL) -lm -lpthread
 # these with the implementation's object, which the tests have too
-$(BUILD)/digits $(BUILD)/gpt $(BUILD)/play: $(BUILD)/%: examples/%.c $(BUILD)/tests/impl.o $(HEADERS) $(BUILD)/flags
+$(BUILD)/digits $(BUILD)/gpt $(BUILD)/play $(BUILD)/figures: $(BUILD)/%: examples/%.c $(BUILD)/tests/impl.o $(HEADERS) $(BUILD)/flags
 	$(CC) $(C99) $(CFLAGS) -DAMP_LINKED $< $(BUILD)/tests/impl.o -o $@ $(LIBS)
 $(BUILD)/ranks_nccl: NCCL := -lnccl
 $(BUILD)/ranks_mpi: examples/ranks_mpi.c $(HEADERS) $(BUILD)/flags
@@ -156,7 +156,9 @@ slides: ## $(BUILD)/slides.html: the slides of docs/teaching, one file for any b
 	@mkdir -p $(BUILD)
 	$(PYTHON) tools/slides.py docs/teaching/slides.md > $(BUILD)/slides.html
 play: $(BUILD)/digits $(BUILD)/play ## $(BUILD)/play.html: digits trains in the page of a browser, one file; needs a compiler for WebAssembly
-	@$(PYTHON) tools/play.py $(BUILD)/digits $(BUILD)/play.html
+	@$(PYTHON) tools/play.py play $(BUILD)/play.html $(BUILD)/digits
+figures: $(BUILD)/figures ## $(BUILD)/figures.html: a figure to try for each of labs 1 to 6, one file; needs the same compiler
+	@$(PYTHON) tools/play.py figures $(BUILD)/figures.html
 gpu-row: ## the row of a page of make check-gpu in docs/gpus.md: JSON=build/check-gpu.json
 	@$(PYTHON) tools/gpu_row.py '$(or $(JSON),$(BUILD)/check-gpu.json)'
 $(BUILD)/roofline: tools/roofline.c tests/sass_bound.h

@@ -2,7 +2,7 @@
 # usage: page.sh [--full]    The page that `make run` ends in, made here by build/digits (--full: by `make run` itself, with gcc and make alone):
 #   nothing from elsewhere; below 400 KB; ids are unique, and no link leads to nowhere; every number of the text is the one of its table, and
 #   the tables say what the terminal says; every picture has a finding. Then the same in a browser, see page.py, where one is installed;
-#   with --full the page of make play, too: see play.py.
+#   with --full the pages of make play and make figures, too: see play.py and figures.py.
 # Before that it tries itself: pages with one fault each must be refused. Last line: N passed, N failed, N skipped.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
@@ -198,19 +198,23 @@ else
         elif [ -n "$counts" ]; then passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); else bad "site.py: exit status $rc: $(tail -n 3 "$work/log")"; fi
     elif [ -n "$full" ]; then skip "the site in a browser: no mkdocs-material"
     fi
-    if [ -n "$full" ]; then # the page that trains by itself
-        MAKEFLAGS='' "${MAKE:-make}" -s -C "$top" play BUILD="${BUILD:-build}" PYTHON="${PYTHON:-python3}" NVCC= CUDA_HOME= >"$work/log" 2>&1
+    computes() { # NAME PROGRAM...: the page of make NAME has amp.h in it, and the bits of the programs
+        name=$1
+        shift
+        MAKEFLAGS='' "${MAKE:-make}" -s -C "$top" "$name" BUILD="${BUILD:-build}" PYTHON="${PYTHON:-python3}" NVCC= CUDA_HOME= >"$work/log" 2>&1
         rc=$?
-        if [ $rc != 0 ]; then bad "make play: $(tail -n 3 "$work/log")"
-        elif grep -q '^skipped' "$work/log"; then skip "make play: no compiler for WebAssembly (pip install ziglang)"
-        else
-            python3 "$top/tests/play.py" "$browser" "$build/play.html" "$build/digits" "$build/play" >"$work/log" 2>&1
-            rc=$?
-            grep '^FAIL' "$work/log"
-            counts=$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed, .*/\1 \2/p' "$work/log")
-            if [ $rc = 3 ]; then skip "the page of make play: the browser does not answer"
-            elif [ -n "$counts" ]; then passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); else bad "play.py: exit status $rc: $(tail -n 3 "$work/log")"; fi
-        fi
+        if [ $rc != 0 ]; then bad "make $name: $(tail -n 3 "$work/log")"; return; fi
+        if grep -q '^skipped' "$work/log"; then skip "make $name: no compiler for WebAssembly (pip install ziglang)"; return; fi
+        python3 "$top/tests/$name.py" "$browser" "$build/$name.html" "$@" >"$work/log" 2>&1
+        rc=$?
+        grep '^FAIL' "$work/log"
+        counts=$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed, .*/\1 \2/p' "$work/log")
+        if [ $rc = 3 ]; then skip "the page of make $name: the browser does not answer"
+        elif [ -n "$counts" ]; then passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* })); else bad "$name.py: exit status $rc: $(tail -n 3 "$work/log")"; fi
+    }
+    if [ -n "$full" ]; then
+        computes play "$build/digits" "$build/play"
+        computes figures "$build/figures"
     fi
     if [ -n "$full" ]; then
         shown() { # NAME SED-SCRIPT: a fault that only a browser sees

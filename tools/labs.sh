@@ -610,6 +610,7 @@ export_to() { # DIR
     cp "$amp/amp.h" "$amp/amp_cuda.cuh" "$amp/LICENSE" "$here/labs.sh" "$here/labs_class.sh" "$1/tools/"
     for header in gpt_net.h gpt_params.h gpt_rows.h rows.h program.h; do cp "$programs/$header" "$1/tools/"; done
     cp "$host"/*.cpp "$host"/*.h "$host"/*.mk "$host/Makefile" "$host"/*.sh "$host"/*.awk "$host/features.txt" "$1/tools/hostcuda/"
+    [ ! -e "$build/figures.html" ] || cp "$build/figures.html" "$1/"
     [ $# = 1 ] || varied "$1" "$3"
     echo "the students' folder: $1 (make lab N=1 there)"
 }

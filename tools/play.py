@@ -1,7 +1,8 @@
-"""play.py DIGITS PAGE.html    The page of `make play`: examples/play.c and amp.h as WebAssembly, with examples/play.html and play.js in one file.
+"""play.py NAME PAGE.html [DIGITS]    The pages of `make play` and `make figures`: examples/NAME.c and amp.h as WebAssembly, with examples/NAME.html
+and NAME.js in one file.
 
 The looks are those of the page of `make run` (examples/page_text.h). DIGITS, a native build of examples/digits.c, says with which bits its modes
-end; the page compares its own with them. Compilers that will do, the first one found: $PLAY_CC, a whole command; zig of PyPI's ziglang; clang
+end; the page of play compares its own with them. Compilers that will do, the first one found: $PLAY_CC, a whole command; zig of PyPI's ziglang; clang
 with wasi-libc. Without one nothing is written, a sentence says so, and the exit status is 0."""
 import base64
 import json
@@ -69,7 +70,7 @@ def part(name):
 
 
 def main():
-    digits, page = sys.argv[1:]
+    name, page, digits = (sys.argv[1:] + [None])[:3]
     for cache in ('ZIG_GLOBAL_CACHE_DIR', 'ZIG_LOCAL_CACHE_DIR'):
         os.environ.setdefault(cache, os.path.abspath(os.path.join(os.environ.get('BUILD', 'build'), 'zig', 'cache')))
     with tempfile.TemporaryDirectory() as folder:
@@ -79,12 +80,12 @@ def main():
         else:
             print('skipped: no compiler for WebAssembly: pip install ziglang, or PLAY_CC=a command that compiles for wasm32-wasi')
             return
-        program = os.path.join(folder, 'play.wasm')
-        subprocess.run(compiler + FLAGS + ['examples/play.c', '-o', program, '-lm'], check=True, cwd=TOP)
+        program = os.path.join(folder, 'page.wasm')
+        subprocess.run(compiler + FLAGS + ['examples/%s.c' % name, '-o', program, '-lm'], check=True, cwd=TOP)
         with open(program, 'rb') as f:
             wasm = base64.b64encode(f.read()).decode()
-        filled = {'STYLE': style(), 'WASM': wasm, 'NATIVE': json.dumps(native(digits, folder)), 'SCRIPT': part('play.js')}
-    text = re.sub('@(%s)@' % '|'.join(filled), lambda m: filled[m.group(1)], part('play.html'))
+        filled = {'STYLE': style(), 'WASM': wasm, 'NATIVE': json.dumps(native(digits, folder)) if digits else '', 'SCRIPT': part(name + '.js')}
+    text = re.sub('@(%s)@' % '|'.join(filled), lambda m: filled[m.group(1)], part(name + '.html'))
     if len(text.encode()) > MOST:
         raise SystemExit('the page has %d bytes, more than %d' % (len(text.encode()), MOST))
     with open(page, 'w', encoding='utf-8') as f:

@@ -19,6 +19,10 @@ SECTIONS = [  # file, title
     ("amp/advanced/levels.h", "Levels O0 to O3"), ("amp/advanced/fp8.h", "FP8"), ("amp/advanced/plan.h", "Memory planning"),
     ("amp/advanced/recompute.h", "Recomputation"), ("amp_cuda/page.cuh", "CUDA"),
 ]
+IN_BROWSER = [  # pages that compute, where they were made: file, its name and what it is
+    ("play.html", ("Digits that train on this page", "choose format, masters, loss scale and learning rate.")),
+    ("figures.html", ("Six figures for labs 1 to 6", "rounding, sums, autocast, the loss scale, a scaler, masters.")),
+]
 PROGRAMS = ["examples/*.c", "examples/*.cu", "examples/retrofit*/*.cu", "README.md", "docs/*.md", "tests/test_promises.c"]
 
 
@@ -247,11 +251,11 @@ def main():
         with open(os.path.join(folder, "reference", page), "w", encoding="utf-8") as f:
             f.write(text)
     copy_pages(folder)
-    play = os.path.join("build", "play.html")  # of make play, where it was made
-    if os.path.exists(play):
-        shutil.copy(play, folder)
-        with open(os.path.join(folder, "docs", "lesson.md"), "a", encoding="utf-8") as f:
-            f.write("\n## In this browser\n\n[Digits that train on this page](../play.html): choose format, masters, loss scale and learning rate.\n")
+    made = [(name, text) for name, text in IN_BROWSER if os.path.exists(os.path.join("build", name))]
+    for name, _ in made:
+        shutil.copy(os.path.join("build", name), folder)
+    with open(os.path.join(folder, "docs", "lesson.md"), "a", encoding="utf-8") as f:
+        f.write("\n## In this browser\n" * bool(made) + "".join("\n[%s](../%s): %s\n" % (text[0], name, text[1]) for name, text in made))
     for path, _ in set(reference.uses.values()):
         if not path.endswith(".md"):
             os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)
