@@ -455,14 +455,14 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
    gradient, and the optimizer's moments. Arrays are yours ("adopted") or the set's ("owned"), in any mix. Owned arrays
    of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients. */
 
-/* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
-   F32    FP32 master weights.
-   NONE   Only the model copy, rounded after each update. Loses small updates: for comparison, or with
-          amp_step_desc.stochastic (BF16 with stochastic rounding: 12 bytes with Adam).
-   SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
-   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. As many bytes as
-          SPLIT, about 16 bits of precision: for comparison with other libraries. */
-typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } AMP_INT amp_master;
+/* How the weights of a 16-bit model copy are kept; the update rule is the same for all. */
+typedef enum amp_master {
+    AMP_MASTER_F32 = 0, /* FP32 master weights */
+    AMP_MASTER_NONE,    /* only the model copy. Loses small updates: for comparison, or BF16 with .stochastic steps */
+    AMP_MASTER_SPLIT,   /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
+    AMP_MASTER_KAHAN,   /* BF16: the copy + a BF16 number, compensated summation: about 16 bits, for comparison */
+    AMP_MASTER_SPLIT8   /* SPLIT with 8 bits instead of 16: see amp_split8_pack; what it loses: docs/memory.md */
+} AMP_INT amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
 typedef struct amp_params_desc {
@@ -518,7 +518,7 @@ typedef struct amp_param { /* arrays have count elements; data NULL: the layout 
     amp_array model;           /* what products read */
     amp_array grad;            /* see amp_params_desc.grad */
     amp_array master;          /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;             /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array low;             /* remainders (as patterns: SPLIT's of BF16, SPLIT8's of F8E4M3), or compensations */
     amp_array accum;           /* FP32 accumulators */
     amp_array moment[2];       /* momentum or first moment, second moment; of AMP_MOMENT_8BIT a byte per element */
     amp_array moment_scale[2]; /* of AMP_MOMENT_8BIT: FP32, one per 256 elements: see amp_moment_load */
@@ -673,8 +673,8 @@ typedef struct amp_step_desc {
     float clip_norm;  /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
                         if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
     float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
-    uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
-                            element). Moments below 32 bits always are: seed + 1, seed + 2. Not with SPLIT and KAHAN */
+    uint32_t stochastic; /* 1: model copies (SPLIT8: weights) are rounded stochastically: amp_random(seed, (step << 24)
+                            + parameter, element). Moments below 32 bits always are: seed + 1, seed + 2. Not SPLIT, KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
@@ -775,7 +775,7 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     amp_histogram values;            /* as they are: a gradient with its loss scale */
     amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
     uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
-    float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32 and SPLIT; KAHAN: of 16 bits) */
+    float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32, SPLIT; KAHAN: of 16 bits) */
     int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: none */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
@@ -1248,20 +1248,26 @@ AMP_INLINE uint32_t ampi_to_two_f8(uint32_t low, uint32_t high, amp_dtype t) {
 #  endif
 #endif
 
-/* The magnitude of a float, as bits, to the pattern; what is beyond the range is the caller's. It becomes a fixed-point
-   number q.F of the target's grid, F of 32 bits; nearest-even and stochastic rounding differ only in what is added to F
-   before its carry goes into q:
+/* The magnitude of a float, as bits, to the pattern of a format with so many bits of mantissa; what is beyond the range
+   is the caller's. It becomes a fixed-point number q.F of the target's grid, F of 32 bits; nearest-even and stochastic
+   rounding differ only in what is added to F before its carry goes into q:
        nearest even  0x7fffffff + (q odd)
        stochastic    r, uniform in [0, 2^32): away from zero with probability F / 2^32
    F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number. */
-AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint32_t r) {
-    ampi_format f = ampi_format_of(t);
+AMP_INLINE uint32_t ampi_on_grid(uint32_t a, uint32_t mant, uint32_t emin, amp_rounding how, uint32_t r) {
     uint32_t hidden = a >> 23 ? 0x800000u : 0u;
     uint32_t e = a >> 23 ? a >> 23 : 1u;
-    uint32_t grid = e > f.emin ? e : f.emin; /* exponent that the target's step belongs to */
-    uint32_t shift = 23u - f.mant + (grid - e);
+    uint32_t grid = e > emin ? e : emin; /* exponent that the target's step belongs to */
+    uint32_t shift = 23u - mant + (grid - e);
     uint64_t v = (uint64_t)((a & 0x7fffffu) | hidden) << 32;
     uint32_t q;
+    v = shift > 56u ? 0u : v >> shift;
+    q = (uint32_t)(v >> 32);
+    v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
+    return (uint32_t)(v >> 32) + ((grid - emin) << mant);
+}
+AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint32_t r) {
+    ampi_format f = ampi_format_of(t);
     if (how == AMP_NEAREST && t == AMP_BF16) return (a + 0x7fffu + (a >> 16 & 1u)) >> 16;
 #if defined(__CUDA_ARCH__)
     if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
@@ -1269,10 +1275,7 @@ AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint
     if (how == AMP_NEAREST && AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(a, 0, t) & 0xffu;
 #  endif
 #endif
-    v = shift > 56u ? 0u : v >> shift;
-    q = (uint32_t)(v >> 32);
-    v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
-    return (uint32_t)(v >> 32) + ((grid - f.emin) << f.mant);
+    return ampi_on_grid(a, f.mant, f.emin, how, r);
 }
 /* Float bits x to the 8- or 16-bit pattern. Overflow is never random: the same numbers overflow in both modes. */
 AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
@@ -1986,7 +1989,7 @@ AMP_INLINE void amp_scaler_next(amp_scaler_state *s) {
 }
 AMP_INLINE uint32_t amp_scaler_dead(const amp_scaler_state *s) { return s->stuck >= s->dead_after; }
 
-/* ---- weights in 16 + 16 bits ----
+/* ---- weights in 16 + 16 bits, and in 16 + 8 ----
    The model copy h is w rounded to nearest even; a 16-bit remainder r holds the rest. The low half of the result is h,
    the high half r as two's complement.   tests: tests/test_layouts.c, tests/exhaustive.c
    FP16: r = (w - h) in units of 2^(E-25), E the exponent of h (at least -14): |r| <= 2^14, exact for zero and where h
@@ -2029,6 +2032,51 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
     return packed >> 16 << 17 ? amp_add(h, ampi_float(packed & 0xffff0000u)) : h;
 }
 
+/* SPLIT8: w as a number of 24 bits, whose upper 16 are the model copy h.
+   It has the exponents of h's format and 8 more bits of mantissa (BF16: 15 in all, FP16: 18), and w is rounded to it as
+   ampi_encode rounds, to nearest even or stochastically. h is that rounded once more, to nearest, a tie away from zero;
+   the code is what is left, from -128 to 127 in steps of 1/256 of the spacing of h: the lower 8 bits. NaN lives in h
+   alone. What FP16 cannot hold, but 24 bits can, is Inf in h and comes back. */
+AMP_INLINE uint32_t ampi_split8_round(uint32_t a, amp_dtype t, amp_rounding how, uint32_t r) { /* a magnitude */
+    const ampi_format f = ampi_format_of(t);
+    const uint32_t bias = (f.emin - 1u) << 23;
+    const uint32_t drop = 15u - f.mant;
+    const uint32_t half = 1u << (drop - 1u);
+    uint32_t more = r >> (32u - drop);
+    if (f.emin > 1u && a < f.emin << 23) return ampi_on_grid(a, f.mant + 8u, f.emin, how, r);
+    if (how == AMP_NEAREST) more = half - 1u + (a >> drop & 1u);
+    return (a - bias + more) >> drop; /* what that gives, too */
+}
+AMP_INLINE uint32_t amp_split8_pack(float w, amp_dtype t, amp_rounding how, uint32_t r) {
+    const uint32_t most = ampi_format_of(t).over << 8;
+    const uint32_t u = ampi_bits(w);
+    const uint32_t a = u & 0x7fffffffu;
+    uint32_t q, h;
+    if (a > 0x7f800000u) return ampi_encode(u, t, AMP_NEAREST, 0, 0);
+    q = ampi_split8_round(a, t, how, r);
+    if (q > most) q = most;
+    h = (q + 0x80u) >> 8;
+    h |= (u >> 31) << 15;
+    return h | (q & 0xffu) << 16;
+}
+AMP_INLINE float amp_split8_unpack(uint32_t packed, amp_dtype t) {
+    const ampi_format f = ampi_format_of(t);
+    const uint32_t sign = packed << 16 & 0x80000000u;
+    const uint32_t code = packed >> 16 & 0xffu;
+    const uint32_t bias = (f.emin - 1u) << 23;
+    uint32_t q = (packed & 0x7fffu) << 8;
+    float x;
+    q += (code ^ 0x80u) - 0x80u;
+    if (q >= f.over << 8) return ampi_float(ampi_decode(packed & 0xffffu, t));
+    if (f.emin > 1u && q >> (f.mant + 8u) == 0) {
+        x = amp_mul((float)(int32_t)q, ampi_float((f.emin - f.mant - 8u) << 23));
+        return ampi_float(sign | ampi_bits(x));
+    }
+    return ampi_float(sign | ((q << (15u - f.mant)) + bias));
+}
+/* How the low parts of a layout look as an array: patterns of this many bits. */
+AMP_INLINE amp_dtype ampi_low_type(amp_master layout) { return layout == AMP_MASTER_SPLIT8 ? AMP_F8E4M3 : AMP_BF16; }
+
 /* ---- a parameter set, as backends see it; then the jobs, which is what a backend is asked to do ----
    tests: tests/test_step.c, tests/test_params.c, tests/test_context.c (a backend of the test's own) */
 
@@ -2043,7 +2091,7 @@ AMP_INLINE float amp_kahan_unpack(uint32_t packed) { /* c = +-0 adds nothing, so
 typedef struct amp_param_entry {
     void *master; /* float, or NULL */
     void *model;  /* NULL when the master is the model copy */
-    void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
+    void *low;    /* SPLIT, KAHAN: 16-bit; SPLIT8: a byte; else NULL */
     void *grad;
     float *accum; /* or NULL */
     void *moment[AMP_MOMENTS];
@@ -2752,6 +2800,10 @@ AMP_INLINE amp_spacing amp_spacing_of(amp_master layout, amp_dtype model) {
     }
     if (layout == AMP_MASTER_KAHAN) mant = 15;
     if (layout == AMP_MASTER_SPLIT && model == AMP_F16) least = 111; /* in steps of 2^-39: see amp_split_pack */
+    if (layout == AMP_MASTER_SPLIT8) {
+        mant = f.mant + 8u;
+        least = f.emin;
+    }
     s.most = (255u - (least > mant ? least : mant + 1u)) << 23;
     s.rest = ampi_float((126u + mant) << 23);
     return s;
@@ -2812,13 +2864,17 @@ AMP_INLINE float amp_apply_one(float *w, float u, const amp_coef *c) {
     return u;
 }
 
-/* A weight of SPLIT or KAHAN: model copy in the low half, the rest in the high half. */
-AMP_INLINE uint32_t amp_pair_pack(float w, amp_master layout, amp_dtype t) {
+/* A weight of SPLIT, SPLIT8 or KAHAN: model copy in the low half, the rest in the high half. how, r: SPLIT8's alone. */
+AMP_INLINE uint32_t amp_pair_pack(float w, amp_master layout, amp_dtype t, amp_rounding how, uint32_t r) {
     if (layout == AMP_MASTER_KAHAN) return amp_kahan_pack(w);
-    return t == AMP_F16 ? amp_split_pack(w, AMP_F16) : amp_split_pack(w, AMP_BF16); /* the format's numbers fold */
+    if (layout == AMP_MASTER_SPLIT8) /* the format's numbers fold */
+        return t == AMP_F16 ? amp_split8_pack(w, AMP_F16, how, r) : amp_split8_pack(w, AMP_BF16, how, r);
+    return t == AMP_F16 ? amp_split_pack(w, AMP_F16) : amp_split_pack(w, AMP_BF16);
 }
 AMP_INLINE float amp_pair_unpack(uint32_t pair, amp_master layout, amp_dtype t) {
     if (layout == AMP_MASTER_KAHAN) return amp_kahan_unpack(pair);
+    if (layout == AMP_MASTER_SPLIT8)
+        return t == AMP_F16 ? amp_split8_unpack(pair, AMP_F16) : amp_split8_unpack(pair, AMP_BF16);
     return t == AMP_F16 ? amp_split_unpack(pair, AMP_F16) : amp_split_unpack(pair, AMP_BF16);
 }
 
@@ -2826,30 +2882,33 @@ AMP_INLINE float amp_pair_unpack(uint32_t pair, amp_master layout, amp_dtype t) 
    master and model copy as amp_inspect was told (record r, parameter number `param`) and returns 1 when the 16-bit copy
    cannot hold the weight. */
 AMP_INLINE float amp_weight_load(const amp_param_entry *p, uint64_t i) {
-    uint16_t h, low;
+    uint32_t low;
     if (p->layout == AMP_MASTER_F32) return amp_load(p->master, AMP_F32, (size_t)i);
     if (p->layout == AMP_MASTER_NONE) return amp_load(p->model, p->model_dtype, (size_t)i);
-    memcpy(&h, (const char *)p->model + 2 * i, 2);
-    memcpy(&low, (const char *)p->low + 2 * i, 2);
-    return amp_pair_unpack(h | (uint32_t)low << 16, p->layout, p->model_dtype);
+    low = ampi_load_pattern(p->low, ampi_low_type(p->layout), (size_t)i);
+    return amp_pair_unpack(ampi_load_pattern(p->model, AMP_BF16, (size_t)i) | low << 16, p->layout, p->model_dtype);
+}
+/* ... of SPLIT, SPLIT8 or KAHAN */
+AMP_INLINE uint32_t ampi_pair_store(const amp_param_entry *p, uint64_t i, float w, amp_rounding how, uint32_t r) {
+    const uint32_t both = amp_pair_pack(w, p->layout, p->model_dtype, how, r);
+    ampi_store_pattern(p->low, ampi_low_type(p->layout), (size_t)i, both >> 16);
+    ampi_store_pattern(p->model, AMP_BF16, (size_t)i, both & 0xffffu);
+    return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
 }
 AMP_INLINE uint32_t amp_weight_store(
     const amp_param_entry *p, uint64_t i, float w, const amp_step_record *r, uint32_t param) {
-    uint32_t both;
+    const amp_draw d = amp_draw_of(r, param);
+    const amp_rounding how = r->stochastic ? AMP_STOCHASTIC : AMP_NEAREST;
+    const uint32_t word = r->stochastic ? amp_random(d.seed, d.stream, i) : 0u;
+    uint32_t copy;
     if (p->layout == AMP_MASTER_F32) {
         amp_store(p->master, AMP_F32, (size_t)i, w);
         if (!p->model) return 0;
     }
-    if (p->low) {
-        both = amp_pair_pack(w, p->layout, p->model_dtype);
-        ampi_store_pattern(p->low, AMP_BF16, (size_t)i, both >> 16);
-    } else if (r->stochastic) {
-        both = amp_draw_round(amp_draw_of(r, param), w, p->model_dtype, i);
-    } else {
-        both = ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
-    }
-    ampi_store_pattern(p->model, p->model_dtype, (size_t)i, both & 0xffffu);
-    return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
+    if (p->low) return ampi_pair_store(p, i, w, how, word);
+    copy = ampi_encode(ampi_bits(w), p->model_dtype, how, word, 0);
+    ampi_store_pattern(p->model, p->model_dtype, (size_t)i, copy);
+    return amp_copy_overflow(copy, w, p->model_dtype);
 }
 
 /* Element i of moment 0 or 1, however it is kept. Class: also in kernels. */
@@ -4579,7 +4638,7 @@ typedef enum ampi_phase {
 
 /* What a set owns: one block of context memory per kind, each with its label in the ledger. */
 typedef enum ampi_arena {
-    AMPI_MASTERS = 0, /* FP32 masters, or the low parts of SPLIT and KAHAN */
+    AMPI_MASTERS = 0, /* FP32 masters, or the low parts of SPLIT, SPLIT8 and KAHAN */
     AMPI_MODELS,
     AMPI_GRADS,
     AMPI_MOMENTS,
@@ -4632,7 +4691,7 @@ static amp_params_desc ampi_params_defaults(amp_params_desc d) {
 
 static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults filled in */
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
-    int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
+    int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_SPLIT8;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int kept = d->moment == AMP_F32 || d->moment == AMP_BF16 || d->moment == AMP_MOMENT_8BIT;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && kept;
@@ -4653,7 +4712,7 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     if (!ampi_is_layout(&d)) return l;
     kept = ampi_layout_for(d.master, d.model);
     if (kept == AMP_MASTER_F32) l.master = 4;
-    if (kept == AMP_MASTER_SPLIT || kept == AMP_MASTER_KAHAN) l.master = 2;
+    if (kept != AMP_MASTER_F32 && kept != AMP_MASTER_NONE) l.master = (uint32_t)amp_dtype_size(ampi_low_type(kept));
     if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
     l.grad = (uint32_t)amp_dtype_size(d.grad);
     l.moments = (uint32_t)d.moments * (uint32_t)ampi_moment_bytes(d.moment);
@@ -4667,7 +4726,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
     AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
-    AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
+    AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_SPLIT8, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
     AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
@@ -4784,16 +4843,22 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
     return AMP_OK;
 }
 
-/* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
+/* SPLIT and SPLIT8 keep the master's upper half in the model copy, so what FP16 cannot hold has no master */
 static amp_status ampi_check_weights(const amp_params *p, const amp_param_desc *d, const char *name, const float *w) {
-    const uint32_t limit = ampi_format_of(AMP_F16).limit;
+    const amp_master kept = p->desc.master;
+    const uint32_t inf = ampi_format_of(AMP_F16).over;
+    const char *needs = "AMP_MASTER_SPLIT needs |w| < 65520";
     amp_ctx *ctx = p->ctx;
     size_t i;
-    if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
-    for (i = 0; i < d->count; i++)
-        AMPI_CHECK((ampi_bits(w[i]) & 0x7fffffffu) < limit,
-            "weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", AMPI_ULL(i),
-            name, (double)w[i]);
+    if (kept == AMP_MASTER_SPLIT8)
+        needs = "AMP_MASTER_SPLIT8 needs |w| < 65519.9375";
+    else if (kept != AMP_MASTER_SPLIT)
+        return AMP_OK;
+    for (i = 0; i < d->count && d->model.dtype == AMP_F16; i++) {
+        const uint32_t copy = amp_pair_pack(w[i], kept, AMP_F16, AMP_NEAREST, 0) & 0x7fffu;
+        AMPI_CHECK(copy < inf, "weight %llu of \"%s\" is %g, which FP16 cannot hold (%s)", AMPI_ULL(i), name,
+            (double)w[i], needs);
+    }
     return AMP_OK;
 }
 
@@ -4933,7 +4998,7 @@ static void ampi_place_entry(
     if (e->layout == AMP_MASTER_F32)
         e->master = adopted->master ? adopted->master : ampi_place(l, AMPI_MASTERS, 4 * n);
     else if (e->layout != AMP_MASTER_NONE)
-        e->low = ampi_place(l, AMPI_MASTERS, 2 * n);
+        e->low = ampi_place(l, AMPI_MASTERS, n * amp_dtype_size(ampi_low_type(e->layout)));
     if (e->model_dtype != AMP_F32)
         e->model = adopted->model.data ? adopted->model.data : ampi_place(l, AMPI_MODELS, 2 * n);
     e->grad = adopted->grad.data ? adopted->grad.data : ampi_place(l, AMPI_GRADS, n * amp_dtype_size(e->grad_dtype));
@@ -5003,13 +5068,15 @@ static amp_array ampi_entry_scale(const amp_param_entry *e, uint32_t k) { /* of 
     if (!e->moment[k] || e->moment_dtype != AMP_MOMENT_8BIT) return amp_arr(NULL, AMP_AUTO);
     return amp_arrn(ampi_moment_scales(e, k), AMP_F32, (size_t)ampi_moment_blocks(e->count));
 }
-static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
+static amp_array ampi_entry_low(const amp_param_entry *e) {
+    return ampi_entry_array(e->low, ampi_low_type(e->layout), e->count);
+}
 
 /* Weights without FP32 masters travel as model copies and low parts, a block of at most this many at a time. */
 #define AMPI_BLOCK_WEIGHTS ((size_t)1 << 19)
 
 typedef struct ampi_staging { /* host memory for one block */
-    uint16_t *model, *low;
+    uint16_t *model, *low;    /* SPLIT8's low parts are bytes */
     size_t weights;
 } ampi_staging;
 
@@ -5023,29 +5090,31 @@ static amp_status ampi_staging_begin(amp_ctx *ctx, uint64_t count, ampi_staging 
 static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_drop(ctx, b->model, 4 * b->weights); }
 
 static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low part above the model copy */
-    if (e->layout == AMP_MASTER_SPLIT) return amp_split_pack(w, e->model_dtype);
-    if (e->layout == AMP_MASTER_KAHAN) return amp_kahan_pack(w);
+    if (e->low) return amp_pair_pack(w, e->layout, e->model_dtype, AMP_NEAREST, 0);
     return ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
 }
 
 static amp_status ampi_block_write(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, const float *src) {
+    const amp_dtype low = ampi_low_type(e->layout);
+    const size_t size = amp_dtype_size(low);
     size_t i;
     for (i = 0; i < n; i++) {
         uint32_t both = ampi_weight_pack(e, src[from + i]);
         b->model[i] = (uint16_t)both;
-        b->low[i] = (uint16_t)(both >> 16);
+        if (e->low) ampi_store_pattern(b->low, low, i, both >> 16);
     }
     AMPI_TRY((ctx->b->copy)(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
-    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + from * size, b->low, n * size) : AMP_OK;
 }
 
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
+    const size_t size = amp_dtype_size(ampi_low_type(e->layout));
     amp_param_entry host = *e; /* its arrays in host memory */
     size_t i;
     AMPI_TRY((ctx->b->copy)(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
-    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + from * size, n * size));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
     for (i = 0; i < n; i++)
@@ -5353,7 +5422,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * 2u));
+        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * amp_dtype_size(ampi_low_type(e->layout))));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);
@@ -6418,6 +6487,9 @@ static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master
     if (layout == AMP_MASTER_NONE)
         AMPI_ADVISE(row, "%.3g %% of updates are lost in %s weights: keep masters, or round stochastically",
             100.0 * lost, name);
+    else if (layout == AMP_MASTER_SPLIT8)
+        AMPI_ADVISE(row, "%.3g %% of updates are lost in 24-bit weights: round stochastically, or AMP_MASTER_SPLIT",
+            100.0 * lost);
     else
         AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
     return 1;
@@ -12092,6 +12164,18 @@ static void ampi_store_moments(const ampi_updating *b, float *m, float *v) {
     ampi_store_moment(b, 0, m);
     ampi_store_moment(b, 1, v);
 }
+static uint32_t ampi_store_pairs(const ampi_updating *b, const float *w) {
+    const amp_draw d = b->draw;
+    const int drawn = b->r->stochastic != 0;
+    uint32_t words[AMPI_BLOCK + 64], overflow = 0;
+    const uint32_t *r = words;
+    size_t e;
+    if (drawn) r = (b->k->random)(words, (b->n + 63u) & ~(size_t)63u, d.seed, d.stream, b->i);
+    for (e = 0; e < b->n; e++)
+        overflow |= drawn ? ampi_pair_store(b->p, b->i + e, w[e], AMP_STOCHASTIC, r[e])
+                          : ampi_pair_store(b->p, b->i + e, w[e], AMP_NEAREST, 0);
+    return overflow;
+}
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
     const amp_param_entry *p = b->p;
@@ -12100,11 +12184,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
     size_t e;
     if (!p->model) return 0;
     to = (char *)p->model + 2 * b->i;
-    if (p->low) {
-        for (e = 0; e < b->n; e++)
-            overflow |= amp_weight_store(p, b->i + e, w[e], b->r, b->param);
-        return overflow;
-    }
+    if (p->low) return ampi_store_pairs(b, w);
     if (b->r->stochastic)
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
@@ -12129,19 +12209,26 @@ static void ampi_tally_begin(ampi_tally *t, const ampi_updating *b) {
     t->spacing = amp_spacing_of(b->p->layout, b->p->model_dtype);
     t->again = b->p->layout != AMP_MASTER_F32;
 }
+static void ampi_tally_low(const ampi_updating *b, uint16_t *to) { /* low parts, as 16 bits each */
+    const char *low = (const char *)b->p->low;
+    size_t e;
+    if (b->p->layout != AMP_MASTER_SPLIT8) memcpy(to, low + 2 * b->i, 2 * b->n);
+    for (e = 0; e < b->n && b->p->layout == AMP_MASTER_SPLIT8; e++)
+        to[e] = (uint8_t)low[b->i + e];
+}
 static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     const amp_param_entry *p = b->p;
     t->at = 0;
     if (!t->again) return;
     memcpy(t->was[0], (const char *)p->model + 2 * b->i, 2 * b->n);
-    if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
+    if (p->low) ampi_tally_low(b, t->was[1]);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const char *low = (const char *)b->p->low;
+    uint16_t low[AMPI_BLOCK];
     t->at = 0;
     if (!t->again) return;
-    if (low) low += 2 * b->i;
-    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, low, b->n);
+    if (b->p->low) ampi_tally_low(b, low);
+    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, b->p->low ? (const char *)low : NULL, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;

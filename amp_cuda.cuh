@@ -2002,6 +2002,7 @@ typedef struct ampi_k_updating {
     amp_draw draw;
     const ampi_k_u4 *keys; /* AMPI_KEYS for each amp_stored */
     int stochastic, moments, pair, drawn;
+    amp_dtype low_type;
     int coded;     /* moments in 8 bits; `moments` are the others */
     int brief;     /* Adam: ampi_k_adam_brief may; SGD: this is the parameter's first step */
     int grad_wide; /* gradients are aligned where the other arrays are */
@@ -2128,7 +2129,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
 #endif
     ampi_k_fetch(&rg, p->grad, p->grad_type, at, p->grad_wide);
     ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
-    if (p->pair) ampi_k_fetch(&rl, e->low, AMP_F16, at, AMPI_K_STREAM);
+    if (p->pair) ampi_k_fetch(&rl, e->low, p->low_type, at, AMPI_K_STREAM);
     if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
     if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
     AMP_UNROLL
@@ -2137,7 +2138,7 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
     x->inf = 0;
     if (p->pair) {
         ampi_k_patterns(x->w, &rw, p->weight_type);
-        ampi_k_patterns(low, &rl, AMP_F16);
+        ampi_k_patterns(low, &rl, p->low_type);
         AMP_UNROLL
         for (k = 0; k < N; k++)
             x->kept[k] = x->w[k] | low[k] << 16;
@@ -2159,20 +2160,31 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
     else
         (void)ampi_k_store_drawn(x, p, (amp_stored)(AMP_STORED_MOMENT_1 + i), e->moment[i], AMP_BF16, at);
 }
-/* Model copy and low part of SPLIT or KAHAN; as below. */
+AMPI_K void ampi_k_update_words(uint32_t (&r)[8], const ampi_k_updating *p, uint64_t at) { /* of the model copy */
+    ampi_k_draw8(r, p->keys, p->draw.stream, at);
+}
+AMPI_K void ampi_k_update_words(uint32_t (&r)[1], const ampi_k_updating *p, uint64_t at) {
+    r[0] = amp_random(p->draw.seed, p->draw.stream, at);
+}
+/* Model copy and low part of SPLIT, SPLIT8 or KAHAN; as below. */
 template <int counted, int N>
 AMPI_K uint32_t ampi_k_update_pair(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
-    uint32_t k, copy[N], low[N], overflow = 0;
+    const amp_rounding how = p->stochastic ? AMP_STOCHASTIC : AMP_NEAREST;
+    uint32_t k, copy[N], low[N], r[N], overflow = 0;
+    AMP_UNROLL
+    for (k = 0; k < N; k++)
+        r[k] = 0;
+    if (p->stochastic) ampi_k_update_words(r, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++) {
-        uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype);
+        uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype, how, r[k]);
         copy[k] = both & 0xffffu;
         low[k] = both >> 16;
         overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
         if (counted) w[k] = both;
     }
-    ampi_k_store(low, e->low, AMP_F16, at, AMPI_K_STREAM);
+    ampi_k_store(low, e->low, p->low_type, at, AMPI_K_STREAM);
     ampi_k_store(copy, e->model, AMP_F16, at, 1);
     return overflow;
 }
@@ -2372,6 +2384,7 @@ AMPI_K void ampi_k_update_begin(
     p->stochastic = r->stochastic != 0;
     p->drawn = p->stochastic || p->e.moment_dtype == AMP_BF16;
     p->pair = p->e.low != NULL;
+    p->low_type = ampi_low_type(p->e.layout);
     p->zero = NULL;
     p->keys = keys;
     p->moments = p->coded = p->brief = 0;
@@ -2386,7 +2399,7 @@ AMPI_K ampi_k_ends ampi_k_update_ends(ampi_k_updating *p, uint64_t base) {
     if (all % 16u == 0) return ends; /* nearly always, and a base is a multiple of 8 */
     ampi_k_meet(&ends, p->weights, p->weight_type, base);
     ampi_k_meet(&ends, e->model, e->model_dtype, base);
-    ampi_k_meet(&ends, e->low, AMP_F16, base);
+    ampi_k_meet(&ends, e->low, p->low_type, base);
     ampi_k_meet(&ends, e->moment[0], e->moment_dtype, base);
     ampi_k_meet(&ends, e->moment[1], e->moment_dtype, base);
     ampi_k_meet(&ends, p->zero, AMP_F32, base);

@@ -59,16 +59,19 @@ static const gpt_shape shapes[SHAPES] = {
         AMP_AUTO},
 };
 
-enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, FP8, MODES };
+enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, IN_ALL, FP8 = IN_ALL, SPLIT8, SPLIT8_STOCHASTIC, MODES };
 static const gpt_mode modes[MODES] = {
-    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0},
-    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0},
-    {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, FIRST_SCALE, GROWTH, 0},
-    {"fp16-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC, STATIC_SCALE, GROWTH, 0},
-    {"split", AMP_F16, AMP_MASTER_SPLIT, AMP_SCALER_DYNAMIC, FIRST_SCALE, GROWTH,
-        0},                                                      /* 16 + 16 bits, no FP32 masters */
-    {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0},  /* without loss scaling: what happens then? */
-    {"fp8", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 16}, /* BF16; the blocks' products read FP8: docs/fp8.md */
+    {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0, 0},
+    {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0, 0},
+    {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, FIRST_SCALE, GROWTH, 0, 0},
+    {"fp16-static", AMP_F16, AMP_MASTER_F32, AMP_SCALER_STATIC, STATIC_SCALE, GROWTH, 0, 0},
+    {"split", AMP_F16, AMP_MASTER_SPLIT, AMP_SCALER_DYNAMIC, FIRST_SCALE, GROWTH, 0,
+        0},                                                        /* 16 + 16 bits, no FP32 masters */
+    {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0, 0}, /* without loss scaling: what happens then? */
+    {"fp8", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 16,
+        0}, /* BF16; the blocks' products read FP8: docs/fp8.md */
+    {"split8", AMP_BF16, AMP_MASTER_SPLIT8, AMP_SCALER_OFF, 0, 0, 0, 0}, /* 16 + 8 bits, to nearest */
+    {"split8-stochastic", AMP_BF16, AMP_MASTER_SPLIT8, AMP_SCALER_OFF, 0, 0, 0, 1},
 };
 
 #ifndef CLOCK_PROCESS_CPUTIME_ID /* WebAssembly has none */
@@ -281,6 +284,7 @@ static void train(gpt *g, const text *t, const gpt_mode *m, uint64_t seed, resul
     d.beta2 = amp_opt((float)g->s.beta2);
     d.weight_decay = (float)g->s.decay;
     d.clip_norm = CLIP;
+    d.stochastic = m->stochastic;
     for (step = 0; step < steps; step++) {
         int looking = m->scaling == AMP_SCALER_OFF && m->t != AMP_F16 && t->n && step % every == every / 2;
         double start = seconds();
@@ -530,7 +534,8 @@ static amp_ctx *create_context(const options *o) {
 static const char help[] =
     "gpt: trains a small GPT on text in several precisions and shows what each costs.\n"
     "\n"
-    "  --mode LIST          all six (default), or some of fp32,bf16,fp16-dynamic,fp16-static,split,fp16, and fp8.\n"
+    "  --mode LIST          all six (default), or some of fp32,bf16,fp16-dynamic,fp16-static,split,fp16, and fp8,\n"
+    "                       split8, split8-stochastic: BF16 weights with 8 more bits (AMP_MASTER_SPLIT8).\n"
     "                       split: FP16 with 16 + 16 bits instead of FP32 masters; fp16: FP16 without loss scaling;\n"
     "                       fp8: BF16 whose blocks' products read FP8, with delayed scaling\n"
     "  --seeds N, --seed N  how many runs of each mode (1), and the first one's seed (1)\n"
@@ -564,7 +569,7 @@ static void parse_modes(options *o, const char *list) {
         size_t n = strcspn(list, ",");
         int known = 0;
         for (m = 0; m < MODES; m++)
-            if ((n == 3 && !strncmp(list, "all", n) && !modes[m].fp8) ||
+            if ((n == 3 && !strncmp(list, "all", n) && m < IN_ALL) ||
                 (n == strlen(modes[m].name) && !strncmp(list, modes[m].name, n)))
                 known = o->run[m] = 1;
         if (!known) option_refuse("--mode: '%.*s' is not a mode, see --help", (int)n, list);

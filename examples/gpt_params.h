@@ -24,9 +24,10 @@ typedef struct gpt_mode {
     amp_dtype t; /* weights that products read, activations, gradients */
     amp_master master;
     amp_scaler_mode scaling;
-    float scale;     /* the first one */
-    uint32_t growth; /* good steps before a dynamic one doubles */
-    uint32_t fp8;    /* casts whose largest amax gives the scale of the next one; 0: no FP8 */
+    float scale;         /* the first one */
+    uint32_t growth;     /* good steps before a dynamic one doubles */
+    uint32_t fp8;        /* casts whose largest amax gives the scale of the next one; 0: no FP8 */
+    uint32_t stochastic; /* 1: weights are rounded so: amp_step_desc.stochastic */
 } gpt_mode;
 
 enum { MAX_LAYERS = 48, MAX_CHUNKS = 64 };

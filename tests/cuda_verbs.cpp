@@ -2263,14 +2263,14 @@ static void test_weights_travel() {
         amp_master master;
     } layouts[] = {{"masters", AMP_F16, AMP_MASTER_F32}, {"split f16", AMP_F16, AMP_MASTER_SPLIT},
         {"split bf16", AMP_BF16, AMP_MASTER_SPLIT}, {"kahan", AMP_BF16, AMP_MASTER_KAHAN},
-        {"none", AMP_BF16, AMP_MASTER_NONE}};
+        {"none", AMP_BF16, AMP_MASTER_NONE}, {"split8", AMP_BF16, AMP_MASTER_SPLIT8}};
     const size_t n = (size_t)1 << 20;
     float *w = (float *)malloc(n * 4), *got = (float *)malloc(n * 4);
     CHECK(w && got, "no memory");
     for (size_t i = 0; i < n; i++)
         w[i] = (float)(i % 256) / 64 - 2; /* BF16 holds these */
     OK(amp_cuda_create(&ctx, desc_with(0)));
-    for (int l = 0; l < 5; l++) {
+    for (int l = 0; l < 6; l++) {
         amp_params *p = NULL;
         amp_params_desc d = AMP_ZERO;
         amp_param_desc e = AMP_ZERO;
@@ -2329,7 +2329,7 @@ static void test_step_counts() {
         amp_master master;
     } layouts[] = {{AMP_F16, AMP_MASTER_F32}, {AMP_BF16, AMP_MASTER_F32}, {AMP_F32, AMP_MASTER_F32},
         {AMP_F16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_SPLIT}, {AMP_BF16, AMP_MASTER_NONE},
-        {AMP_BF16, AMP_MASTER_KAHAN}};
+        {AMP_BF16, AMP_MASTER_KAHAN}, {AMP_BF16, AMP_MASTER_SPLIT8}};
     static const char *const names[AMP_OPTIMIZER_COUNT] = {
 #define AMP_X(name, kind, decoupled, beta2) #name,
         AMP_OPTIMIZER_LIST(AMP_X)
@@ -2337,7 +2337,7 @@ static void test_step_counts() {
     };
     hcu_set_sms(0, 4); /* fewer blocks: a quarter of the time */
     OK(amp_cuda_create(&ctx, desc_with(0)));
-    for (int l = 0; l < 7; l++) {
+    for (int l = 0; l < 8; l++) {
         for (int o = 0; o < (int)AMP_OPTIMIZER_COUNT; o++) {
             char what[80];
             amp_scaler *s;

@@ -1,5 +1,5 @@
-/* test_layouts.c - 16+16-bit and other layouts of the weights, BF16 moments, parameter groups, Lion, accumulation
-   windows, hooks. Guards: amp_master, amp_layout_bytes, amp_accumulate, amp_step_desc.groups and its hooks. */
+/* test_layouts.c - 16 + 16-bit, 16 + 8-bit and other layouts of the weights, BF16 moments, parameter groups, Lion,
+   accumulation windows, hooks. Guards: amp_master, amp_layout_bytes, amp_accumulate, amp_step_desc.groups and hooks. */
 #include "set.h"
 
 #if defined(__unix__) && !defined(AMP_NO_THREADS)
@@ -9,11 +9,12 @@
 #  define HAVE_RANKS 0
 #endif
 
-#define N_LAYOUTS 7
+#define N_LAYOUTS 9
 static amp_params_desc layout(int i) { /* every rung of the ladder */
-    static const amp_dtype model[N_LAYOUTS] = {AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32};
+    static const amp_dtype model[N_LAYOUTS] = {
+        AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_BF16, AMP_BF16, AMP_F32, AMP_F16, AMP_BF16};
     static const amp_master master[N_LAYOUTS] = {AMP_MASTER_F32, AMP_MASTER_F32, AMP_MASTER_SPLIT, AMP_MASTER_SPLIT,
-        AMP_MASTER_NONE, AMP_MASTER_KAHAN, AMP_MASTER_F32};
+        AMP_MASTER_NONE, AMP_MASTER_KAHAN, AMP_MASTER_F32, AMP_MASTER_SPLIT8, AMP_MASTER_SPLIT8};
     amp_params_desc d = AMP_ZERO;
     d.model = model[i];
     d.master = master[i];
@@ -138,6 +139,112 @@ static void split_bits(t_run *t) {
     CHECK(i == n);
 }
 
+/* ---- the 16 + 8 bits ---- */
+
+typedef struct small_format { /* as frexp and ldexp want it */
+    amp_dtype t;
+    int mant, emin, emax;
+} small_format;
+static const small_format small_formats[2] = {{AMP_F16, 10, -14, 15}, {AMP_BF16, 7, -126, 127}};
+
+/* The step of the numbers of 24 bits at w: 1/256 of the spacing of model copies. */
+static double step24(const small_format *f, float w) {
+    int e;
+    (void)frexp((double)w, &e);
+    return ldexp(1.0, (w == 0.0f || e - 1 < f->emin ? f->emin : e - 1) - f->mant - 8);
+}
+/* w rounded to 24 bits, in double: to nearest even, or with the random word r. */
+static double rounded24(const small_format *f, float w, int drawn, uint32_t r) {
+    double step = step24(f, w), x = fabs((double)w) / step, down = floor(x);
+    double up = drawn ? floor((x - down) * 4294967296.0) + r >= 4294967296.0 : rint(x) - down;
+    double is = (down + up) * step;
+    if (isinf(w) || is >= ldexp(2.0, f->emax)) is = HUGE_VAL;
+    return ref_f32_bits(w) >> 31 ? -is : is;
+}
+/* The model copy of that: to nearest, ties away from zero. */
+static uint32_t copy24(const small_format *f, double is) {
+    double ulp = 256.0 * step24(f, (float)is);
+    double h = isinf(is) ? HUGE_VAL : floor(fabs(is) / ulp + 0.5) * ulp;
+    return ref_encode(signbit(is) ? -h : h, f->t, 0);
+}
+static int split8_one(t_run *t, const small_format *f, float w, int drawn, uint32_t r) {
+    uint32_t pair = amp_split8_pack(w, f->t, drawn ? AMP_STOCHASTIC : AMP_NEAREST, r);
+    float back = amp_split8_unpack(pair, f->t);
+    double is;
+    t_note(t, "w %08x, %s, %s %08x", ref_f32_bits(w), amp_dtype_name(f->t), drawn ? "word" : "nearest", r);
+    if (amp_is_nan(w)) return CHECK(amp_is_nan(back) && pair >> 16 == 0);
+    is = rounded24(f, w, drawn, r);
+    if (!CHECK_EQ(ref_f32_bits(back), ref_f32_bits((float)is)) || !CHECK_EQ(pair & 0xffffu, copy24(f, is))) return 0;
+    if (isinf(is)) return CHECK(pair >> 16 == 0);
+    if (!drawn && !CHECK(fabs((double)back - (double)w) <= 0.5 * step24(f, w))) return 0;
+    return CHECK_EQ(amp_split8_pack(back, f->t, AMP_STOCHASTIC, ~r), pair); /* what is kept stays */
+}
+/* Every kind of number against arithmetic in double: 0, subnormals, ties of copies and of codes, Inf, NaN, what FP16
+   cannot hold. */
+static void split8_bits(t_run *t) {
+    static const uint32_t edges[] = {0, 0x80000000u, 1, 0x80000001u, 0x007fffffu, 0x00800000u, 0x2f800000u, 0x2f000000u,
+        0x387fffffu, 0x38800000u, 0x3f7f8000u, 0x3f7ff000u, 0x3f808000u, 0x3f807f80u, 0x3f807f7fu, 0x3f801000u,
+        0x3f800ff0u, 0x477fefefu, 0x477feff0u, 0x477ff000u, 0x477fffffu, 0x7f7f7f7fu, 0x7f7f7f80u, 0x7f7f8000u,
+        0x7f7fff7fu, 0x7f7fff80u, 0x7f7fffffu, 0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f800001u};
+    unsigned long i, n = t_full() ? 20000000ul : 100000ul, n_edges = sizeof edges / sizeof *edges;
+    int k, how;
+    for (i = 0; i < n + n_edges; i++) {
+        float w = i < n_edges ? ref_f32(edges[i]) : i & 1 ? t_pattern(t) : t_range(t, -34, 17);
+        uint32_t r = t_u32(t);
+        if (i % 8 == 3) w = ref_f32(ref_f32_bits(w) & (i & 8 ? 0xffffff80u : 0xfffffff0u)); /* ties of codes */
+        for (k = 0; k < 2; k++)
+            for (how = 0; how < 2; how++)
+                if (!split8_one(t, &small_formats[k], w, how, r)) return;
+    }
+}
+
+/* A step of SPLIT8 is the step of FP32 masters from the same weights, rounded to 24 bits: to nearest, or with the
+   random words of the step. Its weights come back from amp_param_write as they are. */
+static void split8_is_rounded(t_run *t) {
+    size_t n = 5000, i;
+    int format, step;
+    for (format = 0; format < 2; format++) {
+        amp_params_desc a = layout(format), b = layout(format + 7);
+        const small_format *f = &small_formats[format];
+        float *w = some_weights(t, n), *before, *x, *y;
+        amp_params *p, *q;
+        amp_step_desc d = AMP_ZERO;
+        a.grad = b.grad = AMP_F32;
+        p = two(t, a, w, n);
+        q = two(t, b, w, n);
+        d.lr = 0.01f;
+        d.weight_decay = 0.1f;
+        d.seed = 77;
+        for (step = 1; step < 5; step++) {
+            uint16_t *copy;
+            d.stochastic = step % 2u == 0;
+            random_grads(t, p, 1.0f);
+            for (i = 0; i < 2; i++) {
+                size_t count = amp_param_grad(p, i).count;
+                t_set(t, amp_param_grad(q, i).data, set_bits(t, amp_param_grad(p, i), count), 4 * count);
+            }
+            before = weights(t, q, 0);
+            CHECK_OK(amp_param_write(q, 0, before));
+            CHECK_BITS(weights(t, q, 0), before, n, 4);
+            CHECK_OK(amp_param_write(p, 0, before));
+            CHECK_OK(amp_step(p, NULL, &d));
+            CHECK_OK(amp_step(q, NULL, &d));
+            x = weights(t, p, 0);
+            y = weights(t, q, 0);
+            CHECK_EQ(amp_param_get(q, 0).low.dtype, AMP_F8E4M3);
+            copy = (uint16_t *)set_bits(t, amp_param_model(q, 0), n);
+            for (i = 0; i < n; i++) {
+                uint32_t word = amp_random(d.seed, (uint64_t)step << 24, i);
+                double is = rounded24(f, x[i], (int)d.stochastic, word);
+                t_note(t, "%s step %d element %lu", amp_dtype_name(a.model), step, (unsigned long)i);
+                if (!CHECK_F32(y[i], (float)is) || !CHECK_EQ(copy[i], copy24(f, is))) break;
+            }
+        }
+        amp_params_destroy(p);
+        amp_params_destroy(q);
+    }
+}
+
 /* An update of split weights is the FP32-master update wherever old and new halves are normal or zero; model copies are
    the same. */
 static void split_is_master(t_run *t) {
@@ -223,6 +330,17 @@ static void split_refuses(t_run *t) {
     s.lr = 1.0f;
     CHECK_OK(amp_step(p, NULL, &s)); /* 65519 + about 1: Inf in FP16 */
     CHECK_EQ(record(t, p).weight_overflow, 1);
+    amp_params_destroy(p);
+    d = layout(7);
+    CHECK_OK(amp_params_create(&p, t->ctx, &d));
+    w[0] = 1.0f;
+    w[2] = 65519.9375f; /* in 24 bits halfway to 65536 */
+    CHECK_STATUS(amp_params_add(p, &e), AMP_ERR_INVALID_ARG, "amp_params_add big 65519.9 SPLIT8 65519.9375");
+    w[2] = ref_f32(0x477fefefu); /* the number before it: 65519.875 */
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    CHECK_OK(amp_param_read(p, 0, back));
+    CHECK_F32(back[2], 65519.875f);
     amp_params_destroy(p);
     d.model = AMP_F16;
     d.master = AMP_MASTER_KAHAN;
@@ -627,6 +745,10 @@ static void bytes_and_ledger(t_run *t) {
     { /* the ladder's figures, gradients of 2 bytes included */
         amp_params_desc d = layout(2);
         CHECK_EQ(amp_layout_bytes(&d).total, 14);
+        d.master = AMP_MASTER_SPLIT8;
+        CHECK_EQ(amp_layout_bytes(&d).total, 13);
+        d.moment = AMP_MOMENT_8BIT;
+        CHECK_EQ(amp_layout_bytes(&d).total, 7);
         d = layout(4);
         CHECK_EQ(amp_layout_bytes(&d).total, 12);
         d.moment = AMP_BF16;
@@ -656,7 +778,7 @@ static void state_round(t_run *t) {
         p = two(t, d, w, n);
         q = two(t, d, some_weights(t, n), n);
         s.lr = 0.01f;
-        s.stochastic = i == 4;
+        s.stochastic = i == 4 || i == 7; /* where the layout rounds what is kept */
         random_grads(t, p, 1.0f);
         CHECK_OK(amp_step(p, NULL, &s));
         st.params = &p;
@@ -1498,6 +1620,7 @@ static void longer_than_a_block(t_run *t) {
 }
 
 const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
+    {"layouts.split8_bits", split8_bits, T_HOST}, {"layouts.split8_is_rounded", split8_is_rounded, T_ALL},
     {"layouts.longer_than_a_block", longer_than_a_block, T_ALL}, {"layouts.split_is_master", split_is_master, T_ALL},
     {"layouts.split_refuses", split_refuses, T_ALL}, {"layouts.ladder_same", ladder_same, T_ALL},
     {"layouts.sizes_same", sizes_same, T_ALL}, {"layouts.drawn_same", drawn_same, T_ALL},

@@ -45,7 +45,10 @@ static void plan_ledger(t_run *t) {
                 d.moment = AMP_BF16;
                 d.accumulate = 1;
             }
-            if (variant == 5) d.moment = AMP_MOMENT_8BIT;
+            if (variant == 5) {
+                d.moment = AMP_MOMENT_8BIT;
+                d.master = AMP_MASTER_SPLIT8;
+            }
             d.label = "plan";
             CHECK_EQ(amp_plan_memory(&plan, &p, variant < 2 ? NULL : &d, layers, N, AMP_F32), AMP_OK);
             CHECK_OK(amp_params_create(&set, t->ctx, &d));

@@ -167,7 +167,8 @@ static void same(t_run *t) {
     static const scene scenes[] = {{AMP_ADAMW, AMP_F16, AMP_MASTER_F32, 0, 1, 0},
         {AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT, 0, 0, 1}, {AMP_ADAM, AMP_BF16, AMP_MASTER_NONE, 1, 0, 1},
         {AMP_LION, AMP_F16, AMP_MASTER_SPLIT, 0, 3, 0}, {AMP_SGD, AMP_BF16, AMP_MASTER_KAHAN, 0, 0, 0},
-        {AMP_SGD, AMP_F32, AMP_MASTER_F32, 0, 1, 0}, {AMP_ADAMW, AMP_BF16, AMP_MASTER_NONE, 1, 0, 0}};
+        {AMP_SGD, AMP_F32, AMP_MASTER_F32, 0, 1, 0}, {AMP_ADAMW, AMP_BF16, AMP_MASTER_NONE, 1, 0, 0},
+        {AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT8, 0, 0, 1}, {AMP_ADAM, AMP_F16, AMP_MASTER_SPLIT8, 1, 3, 0}};
     size_t i;
     for (i = 0; i < sizeof scenes / sizeof *scenes; i++) {
         t_note(t, "scene %d", (int)i);

@@ -118,12 +118,12 @@ static void clip_of_inf(t_run *t) {
     amp_params_destroy(p);
 }
 
-/* Weights that come from the model copies are exactly those: the low parts of SPLIT and KAHAN are forgotten. */
+/* Weights that come from the model copies are exactly those: the low parts are forgotten. */
 static void low_parts_are_forgotten(t_run *t) {
-    static const amp_master masters[2] = {AMP_MASTER_SPLIT, AMP_MASTER_KAHAN};
+    static const amp_master masters[3] = {AMP_MASTER_SPLIT, AMP_MASTER_KAHAN, AMP_MASTER_SPLIT8};
     enum { N = 300 };
     int k, i;
-    for (k = 0; k < 2; k++) {
+    for (k = 0; k < 3; k++) {
         amp_params *p = NULL;
         amp_params_desc d = AMP_ZERO;
         amp_param_desc e = AMP_ZERO;
@@ -473,10 +473,11 @@ static void bands_of_columns(t_run *t) {
 /* Lost updates of adopted arrays that begin beside every alignment but that of an element: the counts, and the weights,
    are those of arrays of the set's own. */
 static void lost_at_odd_addresses(t_run *t) {
-    static const amp_master masters[] = {AMP_MASTER_F32, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN};
+    static const amp_master masters[] = {
+        AMP_MASTER_F32, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN, AMP_MASTER_SPLIT8};
     size_t n = 1100, offset, i;
     int m;
-    for (m = 0; m < 4; m++)
+    for (m = 0; m < 5; m++)
         for (offset = 0; offset < 3; offset++) {
             amp_params_desc pd = AMP_ZERO;
             amp_step_desc d = AMP_ZERO;

@@ -2,11 +2,12 @@
    amp_spacing_of, amp_report, amp_report_text, amp_watch_array, and the CUDA kernels that count. */
 #include "set.h"
 
-#define N_LAYOUTS 7
+#define N_LAYOUTS 9
 static amp_params_desc layout(int i) {
-    static const amp_dtype model[N_LAYOUTS] = {AMP_BF16, AMP_F16, AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_F32};
+    static const amp_dtype model[N_LAYOUTS] = {
+        AMP_BF16, AMP_F16, AMP_F16, AMP_BF16, AMP_F16, AMP_BF16, AMP_F32, AMP_F16, AMP_BF16};
     static const amp_master master[N_LAYOUTS] = {AMP_MASTER_NONE, AMP_MASTER_NONE, AMP_MASTER_F32, AMP_MASTER_SPLIT,
-        AMP_MASTER_SPLIT, AMP_MASTER_KAHAN, AMP_MASTER_F32};
+        AMP_MASTER_SPLIT, AMP_MASTER_KAHAN, AMP_MASTER_F32, AMP_MASTER_SPLIT8, AMP_MASTER_SPLIT8};
     amp_params_desc d = AMP_ZERO;
     d.model = model[i];
     d.master = master[i];
@@ -18,7 +19,7 @@ static amp_params_desc layout(int i) {
 /* Weights of all sizes, among them 0, subnormals of the small formats, Inf and NaN (not in FP16 under SPLIT). */
 static void random_set(t_run *t, amp_params **p, amp_params_desc d, const size_t *counts) {
     size_t i, k;
-    int tame = d.master == AMP_MASTER_SPLIT && d.model == AMP_F16;
+    int tame = (d.master == AMP_MASTER_SPLIT || d.master == AMP_MASTER_SPLIT8) && d.model == AMP_F16;
     CHECK_OK(amp_params_create(p, t->ctx, &d));
     for (i = 0; i < N_PARAMS; i++) {
         amp_param_desc e = AMP_ZERO;
@@ -62,8 +63,8 @@ static double spacing_of(amp_params_desc d, int keeps_f32, float w) {
     int mant = 23, least = -126, e;
     double s;
     if (!keeps_f32 && d.model != AMP_F32) {
-        if (d.master == AMP_MASTER_NONE) {
-            mant = d.model == AMP_F16 ? 10 : 7;
+        if (d.master == AMP_MASTER_NONE || d.master == AMP_MASTER_SPLIT8) {
+            mant = (d.model == AMP_F16 ? 10 : 7) + (d.master == AMP_MASTER_SPLIT8 ? 8 : 0);
             least = d.model == AMP_F16 ? -14 : -126;
         }
         if (d.master == AMP_MASTER_KAHAN) mant = 15;
@@ -81,14 +82,14 @@ static double spacing_of(amp_params_desc d, int keeps_f32, float w) {
 static uint32_t *stored_bits(t_run *t, amp_params *p, size_t i, const float *w, size_t n) {
     uint32_t *bits = (uint32_t *)t_host(t, 4 * n);
     amp_param a = amp_param_get(p, i);
-    const uint16_t *model, *low;
+    const void *model, *low;
     size_t k;
     memcpy(bits, w, 4 * n);
     if (!a.low.data) return bits;
-    model = (const uint16_t *)set_bits(t, a.model, n);
-    low = (const uint16_t *)set_bits(t, a.low, n);
+    model = set_bits(t, a.model, n);
+    low = set_bits(t, a.low, n);
     for (k = 0; k < n; k++)
-        bits[k] = model[k] | (uint32_t)low[k] << 16;
+        bits[k] = ampi_load_pattern(model, AMP_BF16, k) | ampi_load_pattern(low, a.low.dtype, k) << 16;
     return bits;
 }
 typedef struct seen { /* before and after a step */
@@ -204,7 +205,7 @@ static void lost_steps(t_run *t, t_blob *b, const void *arg) {
     d.weight_decay = c->layout & 1 ? 0.01f : 0.0f;
     d.momentum = c->layout & 2 ? 0.9f : 0.0f;
     d.clip_value = 0.5f;
-    d.stochastic = c->layout == 1;
+    d.stochastic = c->layout == 1 || c->layout == 8;
     d.count_lost = c->counting ? 1u + (c->layout == 2) : 0;
     for (step = 0; step < 2; step++) {
         amp_report_row *rows;
@@ -224,7 +225,7 @@ static void lost_steps(t_run *t, t_blob *b, const void *arg) {
     if (c->counting < 2) set_blob_any_nan(t, b, p, counts, N_PARAMS);
     for (i = 0, k = 0; i < N_PARAMS; i++)
         k += amp_param_get(p, i).low.data != NULL;
-    CHECK(k == 0 || pd.master == AMP_MASTER_SPLIT || pd.master == AMP_MASTER_KAHAN);
+    CHECK(k == 0 || pd.master >= AMP_MASTER_SPLIT);
     amp_params_destroy(p);
 }
 static void lost_everywhere(t_run *t) {
@@ -435,6 +436,36 @@ static void report_run(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* Weights of 24 bits that do not move: updates of a quarter of their step. */
+static void report_split8(t_run *t) {
+    float ones[64];
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    amp_params *p = NULL;
+    int i;
+    for (i = 0; i < 64; i++)
+        ones[i] = 1.0f;
+    pd.model = AMP_BF16;
+    pd.master = AMP_MASTER_SPLIT8;
+    e.count = 64;
+    e.init = ones;
+    CHECK_OK(amp_params_create(&p, t->ctx, &pd));
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    d.optimizer = AMP_SGD;
+    d.lr = 1.0f / 262144;
+    d.count_lost = 1;
+    set_grad(t, p, 0, 64, 1.0f);
+    CHECK_OK(amp_step(p, NULL, &d));
+    has(t, rows_of(t, p, NULL) + 1,
+        "100 % of updates are lost in 24-bit weights: round stochastically, or AMP_MASTER_SPLIT");
+    d.stochastic = 1;
+    CHECK_OK(amp_step(p, NULL, &d));
+    has(t, rows_of(t, p, NULL) + 1, NULL);
+    amp_params_destroy(p);
+}
+
 static void report_text(t_run *t) {
     static const char want[] =
         "percent of values        values   bad         2^ |         f16 |        bf16 |      f8e4m3 |      f8e5m2 |"
@@ -549,5 +580,5 @@ static void watch_finds(t_run *t) {
 
 const t_test t_suite_report[] = {{"lost.reference", lost_reference, T_ALL}, {"lost.everywhere", lost_everywhere, T_ALL},
     {"lost.is_aside", lost_is_aside, T_ALL}, {"lost.when", lost_when, T_ALL}, {"report.rows", report_rows, T_ALL},
-    {"report.run", report_run, T_ALL}, {"report.text", report_text, T_HOST},
+    {"report.run", report_run, T_ALL}, {"report.split8", report_split8, T_ALL}, {"report.text", report_text, T_HOST},
     {"report.refusals", report_refusals, T_ALL}, {"watch.finds", watch_finds, T_ALL}, {NULL, NULL, 0}};

@@ -124,20 +124,26 @@ AMP_INLINE uint32_t ampi_to_two_f8(uint32_t low, uint32_t high, amp_dtype t) {
 #  endif
 #endif
 
-/* The magnitude of a float, as bits, to the pattern; what is beyond the range is the caller's. It becomes a fixed-point
-   number q.F of the target's grid, F of 32 bits; nearest-even and stochastic rounding differ only in what is added to F
-   before its carry goes into q:
+/* The magnitude of a float, as bits, to the pattern of a format with so many bits of mantissa; what is beyond the range
+   is the caller's. It becomes a fixed-point number q.F of the target's grid, F of 32 bits; nearest-even and stochastic
+   rounding differ only in what is added to F before its carry goes into q:
        nearest even  0x7fffffff + (q odd)
        stochastic    r, uniform in [0, 2^32): away from zero with probability F / 2^32
    F is exact for every number of at least 2^-33 of the grid's step, so the expectation of the result is the number. */
-AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint32_t r) {
-    ampi_format f = ampi_format_of(t);
+AMP_INLINE uint32_t ampi_on_grid(uint32_t a, uint32_t mant, uint32_t emin, amp_rounding how, uint32_t r) {
     uint32_t hidden = a >> 23 ? 0x800000u : 0u;
     uint32_t e = a >> 23 ? a >> 23 : 1u;
-    uint32_t grid = e > f.emin ? e : f.emin; /* exponent that the target's step belongs to */
-    uint32_t shift = 23u - f.mant + (grid - e);
+    uint32_t grid = e > emin ? e : emin; /* exponent that the target's step belongs to */
+    uint32_t shift = 23u - mant + (grid - e);
     uint64_t v = (uint64_t)((a & 0x7fffffu) | hidden) << 32;
     uint32_t q;
+    v = shift > 56u ? 0u : v >> shift;
+    q = (uint32_t)(v >> 32);
+    v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
+    return (uint32_t)(v >> 32) + ((grid - emin) << mant);
+}
+AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint32_t r) {
+    ampi_format f = ampi_format_of(t);
     if (how == AMP_NEAREST && t == AMP_BF16) return (a + 0x7fffu + (a >> 16 & 1u)) >> 16;
 #if defined(__CUDA_ARCH__)
     if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
@@ -145,10 +151,7 @@ AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint
     if (how == AMP_NEAREST && AMPI_F8_HARDWARE(t)) return ampi_to_two_f8(a, 0, t) & 0xffu;
 #  endif
 #endif
-    v = shift > 56u ? 0u : v >> shift;
-    q = (uint32_t)(v >> 32);
-    v += how == AMP_STOCHASTIC ? r : 0x7fffffffu + (q & 1u);
-    return (uint32_t)(v >> 32) + ((grid - f.emin) << f.mant);
+    return ampi_on_grid(a, f.mant, f.emin, how, r);
 }
 /* Float bits x to the 8- or 16-bit pattern. Overflow is never random: the same numbers overflow in both modes. */
 AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {

@@ -12,7 +12,7 @@
 typedef struct amp_param_entry {
     void *master; /* float, or NULL */
     void *model;  /* NULL when the master is the model copy */
-    void *low;    /* SPLIT, KAHAN: 16-bit; else NULL */
+    void *low;    /* SPLIT, KAHAN: 16-bit; SPLIT8: a byte; else NULL */
     void *grad;
     float *accum; /* or NULL */
     void *moment[AMP_MOMENTS];

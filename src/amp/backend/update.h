@@ -71,6 +71,10 @@ AMP_INLINE amp_spacing amp_spacing_of(amp_master layout, amp_dtype model) {
     }
     if (layout == AMP_MASTER_KAHAN) mant = 15;
     if (layout == AMP_MASTER_SPLIT && model == AMP_F16) least = 111; /* in steps of 2^-39: see amp_split_pack */
+    if (layout == AMP_MASTER_SPLIT8) {
+        mant = f.mant + 8u;
+        least = f.emin;
+    }
     s.most = (255u - (least > mant ? least : mant + 1u)) << 23;
     s.rest = ampi_float((126u + mant) << 23);
     return s;
@@ -131,13 +135,17 @@ AMP_INLINE float amp_apply_one(float *w, float u, const amp_coef *c) {
     return u;
 }
 
-/* A weight of SPLIT or KAHAN: model copy in the low half, the rest in the high half. */
-AMP_INLINE uint32_t amp_pair_pack(float w, amp_master layout, amp_dtype t) {
+/* A weight of SPLIT, SPLIT8 or KAHAN: model copy in the low half, the rest in the high half. how, r: SPLIT8's alone. */
+AMP_INLINE uint32_t amp_pair_pack(float w, amp_master layout, amp_dtype t, amp_rounding how, uint32_t r) {
     if (layout == AMP_MASTER_KAHAN) return amp_kahan_pack(w);
-    return t == AMP_F16 ? amp_split_pack(w, AMP_F16) : amp_split_pack(w, AMP_BF16); /* the format's numbers fold */
+    if (layout == AMP_MASTER_SPLIT8) /* the format's numbers fold */
+        return t == AMP_F16 ? amp_split8_pack(w, AMP_F16, how, r) : amp_split8_pack(w, AMP_BF16, how, r);
+    return t == AMP_F16 ? amp_split_pack(w, AMP_F16) : amp_split_pack(w, AMP_BF16);
 }
 AMP_INLINE float amp_pair_unpack(uint32_t pair, amp_master layout, amp_dtype t) {
     if (layout == AMP_MASTER_KAHAN) return amp_kahan_unpack(pair);
+    if (layout == AMP_MASTER_SPLIT8)
+        return t == AMP_F16 ? amp_split8_unpack(pair, AMP_F16) : amp_split8_unpack(pair, AMP_BF16);
     return t == AMP_F16 ? amp_split_unpack(pair, AMP_F16) : amp_split_unpack(pair, AMP_BF16);
 }
 
@@ -145,30 +153,33 @@ AMP_INLINE float amp_pair_unpack(uint32_t pair, amp_master layout, amp_dtype t) 
    master and model copy as amp_inspect was told (record r, parameter number `param`) and returns 1 when the 16-bit copy
    cannot hold the weight. */
 AMP_INLINE float amp_weight_load(const amp_param_entry *p, uint64_t i) {
-    uint16_t h, low;
+    uint32_t low;
     if (p->layout == AMP_MASTER_F32) return amp_load(p->master, AMP_F32, (size_t)i);
     if (p->layout == AMP_MASTER_NONE) return amp_load(p->model, p->model_dtype, (size_t)i);
-    memcpy(&h, (const char *)p->model + 2 * i, 2);
-    memcpy(&low, (const char *)p->low + 2 * i, 2);
-    return amp_pair_unpack(h | (uint32_t)low << 16, p->layout, p->model_dtype);
+    low = ampi_load_pattern(p->low, ampi_low_type(p->layout), (size_t)i);
+    return amp_pair_unpack(ampi_load_pattern(p->model, AMP_BF16, (size_t)i) | low << 16, p->layout, p->model_dtype);
+}
+/* ... of SPLIT, SPLIT8 or KAHAN */
+AMP_INLINE uint32_t ampi_pair_store(const amp_param_entry *p, uint64_t i, float w, amp_rounding how, uint32_t r) {
+    const uint32_t both = amp_pair_pack(w, p->layout, p->model_dtype, how, r);
+    ampi_store_pattern(p->low, ampi_low_type(p->layout), (size_t)i, both >> 16);
+    ampi_store_pattern(p->model, AMP_BF16, (size_t)i, both & 0xffffu);
+    return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
 }
 AMP_INLINE uint32_t amp_weight_store(
     const amp_param_entry *p, uint64_t i, float w, const amp_step_record *r, uint32_t param) {
-    uint32_t both;
+    const amp_draw d = amp_draw_of(r, param);
+    const amp_rounding how = r->stochastic ? AMP_STOCHASTIC : AMP_NEAREST;
+    const uint32_t word = r->stochastic ? amp_random(d.seed, d.stream, i) : 0u;
+    uint32_t copy;
     if (p->layout == AMP_MASTER_F32) {
         amp_store(p->master, AMP_F32, (size_t)i, w);
         if (!p->model) return 0;
     }
-    if (p->low) {
-        both = amp_pair_pack(w, p->layout, p->model_dtype);
-        ampi_store_pattern(p->low, AMP_BF16, (size_t)i, both >> 16);
-    } else if (r->stochastic) {
-        both = amp_draw_round(amp_draw_of(r, param), w, p->model_dtype, i);
-    } else {
-        both = ampi_encode(ampi_bits(w), p->model_dtype, AMP_NEAREST, 0, 0);
-    }
-    ampi_store_pattern(p->model, p->model_dtype, (size_t)i, both & 0xffffu);
-    return amp_copy_overflow(both & 0xffffu, w, p->model_dtype);
+    if (p->low) return ampi_pair_store(p, i, w, how, word);
+    copy = ampi_encode(ampi_bits(w), p->model_dtype, how, word, 0);
+    ampi_store_pattern(p->model, p->model_dtype, (size_t)i, copy);
+    return amp_copy_overflow(copy, w, p->model_dtype);
 }
 
 /* Element i of moment 0 or 1, however it is kept. Class: also in kernels. */

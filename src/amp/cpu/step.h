@@ -198,6 +198,18 @@ static void ampi_store_moments(const ampi_updating *b, float *m, float *v) {
     ampi_store_moment(b, 0, m);
     ampi_store_moment(b, 1, v);
 }
+static uint32_t ampi_store_pairs(const ampi_updating *b, const float *w) {
+    const amp_draw d = b->draw;
+    const int drawn = b->r->stochastic != 0;
+    uint32_t words[AMPI_BLOCK + 64], overflow = 0;
+    const uint32_t *r = words;
+    size_t e;
+    if (drawn) r = (b->k->random)(words, (b->n + 63u) & ~(size_t)63u, d.seed, d.stream, b->i);
+    for (e = 0; e < b->n; e++)
+        overflow |= drawn ? ampi_pair_store(b->p, b->i + e, w[e], AMP_STOCHASTIC, r[e])
+                          : ampi_pair_store(b->p, b->i + e, w[e], AMP_NEAREST, 0);
+    return overflow;
+}
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
     const amp_param_entry *p = b->p;
@@ -206,11 +218,7 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
     size_t e;
     if (!p->model) return 0;
     to = (char *)p->model + 2 * b->i;
-    if (p->low) {
-        for (e = 0; e < b->n; e++)
-            overflow |= amp_weight_store(p, b->i + e, w[e], b->r, b->param);
-        return overflow;
-    }
+    if (p->low) return ampi_store_pairs(b, w);
     if (b->r->stochastic)
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
@@ -235,19 +243,26 @@ static void ampi_tally_begin(ampi_tally *t, const ampi_updating *b) {
     t->spacing = amp_spacing_of(b->p->layout, b->p->model_dtype);
     t->again = b->p->layout != AMP_MASTER_F32;
 }
+static void ampi_tally_low(const ampi_updating *b, uint16_t *to) { /* low parts, as 16 bits each */
+    const char *low = (const char *)b->p->low;
+    size_t e;
+    if (b->p->layout != AMP_MASTER_SPLIT8) memcpy(to, low + 2 * b->i, 2 * b->n);
+    for (e = 0; e < b->n && b->p->layout == AMP_MASTER_SPLIT8; e++)
+        to[e] = (uint8_t)low[b->i + e];
+}
 static void ampi_tally_before(ampi_tally *t, const ampi_updating *b) {
     const amp_param_entry *p = b->p;
     t->at = 0;
     if (!t->again) return;
     memcpy(t->was[0], (const char *)p->model + 2 * b->i, 2 * b->n);
-    if (p->low) memcpy(t->was[1], (const char *)p->low + 2 * b->i, 2 * b->n);
+    if (p->low) ampi_tally_low(b, t->was[1]);
 }
 static void ampi_tally_after(ampi_tally *t, const ampi_updating *b) {
-    const char *low = (const char *)b->p->low;
+    uint16_t low[AMPI_BLOCK];
     t->at = 0;
     if (!t->again) return;
-    if (low) low += 2 * b->i;
-    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, low, b->n);
+    if (b->p->low) ampi_tally_low(b, low);
+    (b->k->count_unchanged)(t, (const char *)b->p->model + 2 * b->i, b->p->low ? (const char *)low : NULL, b->n);
 }
 static void ampi_tally_done(ampi_step_job *j, const ampi_tally *t, amp_update_count *to) {
     uint32_t k;

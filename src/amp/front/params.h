@@ -29,7 +29,7 @@ typedef enum ampi_phase {
 
 /* What a set owns: one block of context memory per kind, each with its label in the ledger. */
 typedef enum ampi_arena {
-    AMPI_MASTERS = 0, /* FP32 masters, or the low parts of SPLIT and KAHAN */
+    AMPI_MASTERS = 0, /* FP32 masters, or the low parts of SPLIT, SPLIT8 and KAHAN */
     AMPI_MODELS,
     AMPI_GRADS,
     AMPI_MOMENTS,
@@ -82,7 +82,7 @@ static amp_params_desc ampi_params_defaults(amp_params_desc d) {
 
 static int ampi_is_layout(const amp_params_desc *d) { /* d with its defaults filled in */
     int model = d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32;
-    int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN;
+    int master = (uint32_t)d->master <= (uint32_t)AMP_MASTER_SPLIT8;
     int kahan = d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16;
     int kept = d->moment == AMP_F32 || d->moment == AMP_BF16 || d->moment == AMP_MOMENT_8BIT;
     int moments = d->moments >= 0 && d->moments <= AMP_MOMENTS && kept;
@@ -103,7 +103,7 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     if (!ampi_is_layout(&d)) return l;
     kept = ampi_layout_for(d.master, d.model);
     if (kept == AMP_MASTER_F32) l.master = 4;
-    if (kept == AMP_MASTER_SPLIT || kept == AMP_MASTER_KAHAN) l.master = 2;
+    if (kept != AMP_MASTER_F32 && kept != AMP_MASTER_NONE) l.master = (uint32_t)amp_dtype_size(ampi_low_type(kept));
     if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
     l.grad = (uint32_t)amp_dtype_size(d.grad);
     l.moments = (uint32_t)d.moments * (uint32_t)ampi_moment_bytes(d.moment);
@@ -117,7 +117,7 @@ static amp_status ampi_check_layout(amp_ctx *ctx, const amp_params_desc *d) {
     AMPI_CHECK(d->model == AMP_F16 || d->model == AMP_BF16 || d->model == AMP_F32,
         "desc.model is %d (%s); f16, bf16 or f32 is needed", (int)d->model, amp_dtype_name(d->model));
     AMPI_CHECK(ampi_is_dtype(d->grad), "desc.grad is %d (%s)", (int)d->grad, amp_dtype_name(d->grad));
-    AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_KAHAN, "desc.master is %d", (int)d->master);
+    AMPI_CHECK((uint32_t)d->master <= (uint32_t)AMP_MASTER_SPLIT8, "desc.master is %d", (int)d->master);
     AMPI_CHECK(d->master != AMP_MASTER_KAHAN || d->model == AMP_BF16,
         "desc.master AMP_MASTER_KAHAN needs a bf16 model, not %s", amp_dtype_name(d->model));
     AMPI_CHECK(d->moments >= 0 && d->moments <= AMP_MOMENTS,
@@ -234,16 +234,22 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
     return AMP_OK;
 }
 
-/* SPLIT keeps the master's upper half in the model copy, so what FP16 cannot hold has no master */
+/* SPLIT and SPLIT8 keep the master's upper half in the model copy, so what FP16 cannot hold has no master */
 static amp_status ampi_check_weights(const amp_params *p, const amp_param_desc *d, const char *name, const float *w) {
-    const uint32_t limit = ampi_format_of(AMP_F16).limit;
+    const amp_master kept = p->desc.master;
+    const uint32_t inf = ampi_format_of(AMP_F16).over;
+    const char *needs = "AMP_MASTER_SPLIT needs |w| < 65520";
     amp_ctx *ctx = p->ctx;
     size_t i;
-    if (p->desc.master != AMP_MASTER_SPLIT || d->model.dtype != AMP_F16) return AMP_OK;
-    for (i = 0; i < d->count; i++)
-        AMPI_CHECK((ampi_bits(w[i]) & 0x7fffffffu) < limit,
-            "weight %llu of \"%s\" is %g, which FP16 cannot hold (AMP_MASTER_SPLIT needs |w| < 65520)", AMPI_ULL(i),
-            name, (double)w[i]);
+    if (kept == AMP_MASTER_SPLIT8)
+        needs = "AMP_MASTER_SPLIT8 needs |w| < 65519.9375";
+    else if (kept != AMP_MASTER_SPLIT)
+        return AMP_OK;
+    for (i = 0; i < d->count && d->model.dtype == AMP_F16; i++) {
+        const uint32_t copy = amp_pair_pack(w[i], kept, AMP_F16, AMP_NEAREST, 0) & 0x7fffu;
+        AMPI_CHECK(copy < inf, "weight %llu of \"%s\" is %g, which FP16 cannot hold (%s)", AMPI_ULL(i), name,
+            (double)w[i], needs);
+    }
     return AMP_OK;
 }
 
@@ -383,7 +389,7 @@ static void ampi_place_entry(
     if (e->layout == AMP_MASTER_F32)
         e->master = adopted->master ? adopted->master : ampi_place(l, AMPI_MASTERS, 4 * n);
     else if (e->layout != AMP_MASTER_NONE)
-        e->low = ampi_place(l, AMPI_MASTERS, 2 * n);
+        e->low = ampi_place(l, AMPI_MASTERS, n * amp_dtype_size(ampi_low_type(e->layout)));
     if (e->model_dtype != AMP_F32)
         e->model = adopted->model.data ? adopted->model.data : ampi_place(l, AMPI_MODELS, 2 * n);
     e->grad = adopted->grad.data ? adopted->grad.data : ampi_place(l, AMPI_GRADS, n * amp_dtype_size(e->grad_dtype));
@@ -453,13 +459,15 @@ static amp_array ampi_entry_scale(const amp_param_entry *e, uint32_t k) { /* of 
     if (!e->moment[k] || e->moment_dtype != AMP_MOMENT_8BIT) return amp_arr(NULL, AMP_AUTO);
     return amp_arrn(ampi_moment_scales(e, k), AMP_F32, (size_t)ampi_moment_blocks(e->count));
 }
-static amp_array ampi_entry_low(const amp_param_entry *e) { return ampi_entry_array(e->low, AMP_BF16, e->count); }
+static amp_array ampi_entry_low(const amp_param_entry *e) {
+    return ampi_entry_array(e->low, ampi_low_type(e->layout), e->count);
+}
 
 /* Weights without FP32 masters travel as model copies and low parts, a block of at most this many at a time. */
 #define AMPI_BLOCK_WEIGHTS ((size_t)1 << 19)
 
 typedef struct ampi_staging { /* host memory for one block */
-    uint16_t *model, *low;
+    uint16_t *model, *low;    /* SPLIT8's low parts are bytes */
     size_t weights;
 } ampi_staging;
 
@@ -473,29 +481,31 @@ static amp_status ampi_staging_begin(amp_ctx *ctx, uint64_t count, ampi_staging 
 static void ampi_staging_end(amp_ctx *ctx, ampi_staging *b) { ampi_host_drop(ctx, b->model, 4 * b->weights); }
 
 static uint32_t ampi_weight_pack(const amp_param_entry *e, float w) { /* the low part above the model copy */
-    if (e->layout == AMP_MASTER_SPLIT) return amp_split_pack(w, e->model_dtype);
-    if (e->layout == AMP_MASTER_KAHAN) return amp_kahan_pack(w);
+    if (e->low) return amp_pair_pack(w, e->layout, e->model_dtype, AMP_NEAREST, 0);
     return ampi_encode(ampi_bits(w), e->model_dtype, AMP_NEAREST, 0, 0);
 }
 
 static amp_status ampi_block_write(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, const float *src) {
+    const amp_dtype low = ampi_low_type(e->layout);
+    const size_t size = amp_dtype_size(low);
     size_t i;
     for (i = 0; i < n; i++) {
         uint32_t both = ampi_weight_pack(e, src[from + i]);
         b->model[i] = (uint16_t)both;
-        b->low[i] = (uint16_t)(both >> 16);
+        if (e->low) ampi_store_pattern(b->low, low, i, both >> 16);
     }
     AMPI_TRY((ctx->b->copy)(ctx, (char *)e->model + 2 * from, b->model, 2 * n));
-    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + 2 * from, b->low, 2 * n) : AMP_OK;
+    return e->low ? (ctx->b->copy)(ctx, (char *)e->low + from * size, b->low, n * size) : AMP_OK;
 }
 
 static amp_status ampi_block_read(
     amp_ctx *ctx, const amp_param_entry *e, const ampi_staging *b, size_t from, size_t n, float *dst) {
+    const size_t size = amp_dtype_size(ampi_low_type(e->layout));
     amp_param_entry host = *e; /* its arrays in host memory */
     size_t i;
     AMPI_TRY((ctx->b->copy)(ctx, b->model, (const char *)e->model + 2 * from, 2 * n));
-    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + 2 * from, 2 * n));
+    if (e->low) AMPI_TRY((ctx->b->copy)(ctx, b->low, (const char *)e->low + from * size, n * size));
     host.model = b->model;
     host.low = e->low ? b->low : NULL;
     for (i = 0; i < n; i++)
@@ -803,7 +813,7 @@ static amp_status ampi_do_params_model_to_master(amp_params *p) {
     for (i = 0; i < p->n; i++) {
         const amp_param_entry *e = &p->entries[i];
         if (e->master && e->model) AMPI_TRY(ampi_cast_entry(ctx, ampi_entry_master(e), ampi_entry_model(e)));
-        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * 2u));
+        if (e->low) AMPI_TRY((ctx->b->zero)(ctx, e->low, (size_t)e->count * amp_dtype_size(ampi_low_type(e->layout))));
     }
     p->stochastic = 0;
     ampi_weights_changed(ctx, p);

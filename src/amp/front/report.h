@@ -38,6 +38,9 @@ static int ampi_advise_lost(amp_report_row *row, const amp_params *p, amp_master
     if (layout == AMP_MASTER_NONE)
         AMPI_ADVISE(row, "%.3g %% of updates are lost in %s weights: keep masters, or round stochastically",
             100.0 * lost, name);
+    else if (layout == AMP_MASTER_SPLIT8)
+        AMPI_ADVISE(row, "%.3g %% of updates are lost in 24-bit weights: round stochastically, or AMP_MASTER_SPLIT",
+            100.0 * lost);
     else
         AMPI_ADVISE(row, "%.3g %% of updates are below what the masters hold: raise the learning rate", 100.0 * lost);
     return 1;

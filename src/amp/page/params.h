@@ -3,14 +3,14 @@
    gradient, and the optimizer's moments. Arrays are yours ("adopted") or the set's ("owned"), in any mix. Owned arrays
    of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients. */
 
-/* How the weights of a 16-bit model copy are kept, from most to least memory; the update rule is the same for all.
-   F32    FP32 master weights.
-   NONE   Only the model copy, rounded after each update. Loses small updates: for comparison, or with
-          amp_step_desc.stochastic (BF16 with stochastic rounding: 12 bytes with Adam).
-   SPLIT  The model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack.
-   KAHAN  BF16 only: weight = model copy + a second BF16 number, as compensated summation keeps it. As many bytes as
-          SPLIT, about 16 bits of precision: for comparison with other libraries. */
-typedef enum amp_master { AMP_MASTER_F32 = 0, AMP_MASTER_NONE, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN } AMP_INT amp_master;
+/* How the weights of a 16-bit model copy are kept; the update rule is the same for all. */
+typedef enum amp_master {
+    AMP_MASTER_F32 = 0, /* FP32 master weights */
+    AMP_MASTER_NONE,    /* only the model copy. Loses small updates: for comparison, or BF16 with .stochastic steps */
+    AMP_MASTER_SPLIT,   /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
+    AMP_MASTER_KAHAN,   /* BF16: the copy + a BF16 number, compensated summation: about 16 bits, for comparison */
+    AMP_MASTER_SPLIT8   /* SPLIT with 8 bits instead of 16: see amp_split8_pack; what it loses: docs/memory.md */
+} AMP_INT amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
 typedef struct amp_params_desc {
@@ -66,7 +66,7 @@ typedef struct amp_param { /* arrays have count elements; data NULL: the layout 
     amp_array model;           /* what products read */
     amp_array grad;            /* see amp_params_desc.grad */
     amp_array master;          /* FP32 weights; an FP32 model copy is the same array */
-    amp_array low;             /* SPLIT's remainders (as AMP_BF16 patterns) or KAHAN's compensations */
+    amp_array low;             /* remainders (as patterns: SPLIT's of BF16, SPLIT8's of F8E4M3), or compensations */
     amp_array accum;           /* FP32 accumulators */
     amp_array moment[2];       /* momentum or first moment, second moment; of AMP_MOMENT_8BIT a byte per element */
     amp_array moment_scale[2]; /* of AMP_MOMENT_8BIT: FP32, one per 256 elements: see amp_moment_load */

@@ -38,8 +38,8 @@ typedef struct amp_step_desc {
     float clip_norm;  /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
                         if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
     float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
-    uint32_t stochastic;    /* 1: model copies are rounded stochastically: amp_random(seed, (step << 24) + parameter,
-                            element). Moments below 32 bits always are: seed + 1, seed + 2. Not with SPLIT and KAHAN */
+    uint32_t stochastic; /* 1: model copies (SPLIT8: weights) are rounded stochastically: amp_random(seed, (step << 24)
+                            + parameter, element). Moments below 32 bits always are: seed + 1, seed + 2. Not SPLIT, KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
@@ -140,7 +140,7 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     amp_histogram values;            /* as they are: a gradient with its loss scale */
     amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
     uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
-    float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32 and SPLIT; KAHAN: of 16 bits) */
+    float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32, SPLIT; KAHAN: of 16 bits) */
     int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: none */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
