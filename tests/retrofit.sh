@@ -6,7 +6,8 @@
 #   curve for several seeds, no waiting for the device that before.cu does not do; cuda_graph.cu, own_optimizer.cu and tensor_core.cu (in
 #   FP16 and BF16): what they promise; offload.cu, ranks_nccl.cu: what they claim. gpt.c, convnet.c: nvcc compiles them (tests/examples.sh runs them).
 # They run on the CPU, by tests/hostcuda (g++ and the CUDA headers), and on a GPU if there is one and nvcc; nvcc also compiles each
-# without a warning. --full: more seeds, a loss scale that starts far too high, stream work and threads in random order.
+# without a warning. `make test` runs two of the seven retrofits, the LSTM and retrofit/after.cu, over fewer epochs, and compiles the others
+# (its diffs are all looked at). --full: all seven, more seeds, a loss scale that starts far too high, stream work and threads in random order.
 # --table: the tables of docs/programs.md: lines, losses, processor seconds of whole runs (those in CUDA on the host runtime); what rounding does.
 # Uses $BUILD $CXX $CUDA_HOME $NVCC $NVCC_ARCH. Last line: N passed, N failed, N skipped.
 set -u
@@ -128,7 +129,10 @@ if [ "$half" != nvcc ] && [ -z "$table" ]; then
     mk "${impl#"$top"/}"
     if [ -r "$impl" ]; then
         tiny lstm 0.1 "${CC:-cc}" -std=c99 c "-DSTEPS=$([ -n "$full" ] && echo 500 || echo 100)" "$work/text" 1
-        tiny conv 3 "$CXX" -std=c++14 cpp "-DEPOCHS=$([ -n "$full" ] && echo 6 || echo 2)" 1
+        if [ -n "$full" ]; then tiny conv 3 "$CXX" -std=c++14 cpp -DEPOCHS=6 1
+        elif command -v "$CXX" >/dev/null 2>&1; then
+            quiet "retrofit_conv/after.cpp: $CXX" "$CXX" -std=c++14 -Wall -Wextra -Werror -I"$top" -iquote "$ex" -fsyntax-only "$(user_text "$ex/retrofit_conv/after.cpp")"
+        fi
     else
         bad "retrofit_lstm, retrofit_conv: the implementation does not build"
     fi
@@ -258,13 +262,15 @@ elif command -v "$CXX" >/dev/null 2>&1 && [ -r "$CUDA_HOME/include/cuda_runtime_
         mk "${cuda_impl#"$top"/}" "${impl#"$top"/}" || bad "the implementations do not build"
         user=1
     fi
+    compile() { # ARGUMENT...
+        "$CXX" -std=c++17 -O1 -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
+            -isystem "$CUDA_HOME/include" -I"$top/tests/hostcuda" -I"$top" -iquote "$ex" -x c++ -include hostcuda.h "$@"
+    }
     host() { # SOURCE NAME FLAG...
         source=$1 name=$2
         shift 2
         [ -z "$user" ] || source=$(user_text "$source")
-        quiet "$name: $CXX, host runtime" "$CXX" -std=c++17 -O1 -Wall -Wextra -Wno-maybe-uninitialized -Werror -ffp-contract=off -fno-math-errno \
-            -isystem "$CUDA_HOME/include" -I"$top/tests/hostcuda" -I"$top" -iquote "$ex" "$@" -x c++ -include hostcuda.h "$source" \
-            -x none "$work/probe.o" ${user:+"$cuda_impl"} ${user:+"$impl"} "$lib" -lpthread -ldl -lm -o "$work/$name"
+        quiet "$name: $CXX, host runtime" compile "$@" "$source" -x none "$work/probe.o" ${user:+"$cuda_impl"} ${user:+"$impl"} "$lib" -lpthread -ldl -lm -o "$work/$name"
     }
     cat >"$work/probe.c" <<'C'
 #include <stdio.h>
@@ -344,7 +350,7 @@ C
         echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1), $("${CC:-cc}" --version | head -n 1)"
         exit 0
     fi
-    epochs=4 least=600 # of 8, and of the products that are cuBLASLt's
+    epochs=2 least=300 # of 8, and of the products that are cuBLASLt's
     [ -z "$full" ] || epochs=8 least=1000
     for p in before after; do
         sed "s|EPOCHS = 8|EPOCHS = $epochs|; s|\.\./digits_data.h|$ex/digits_data.h|" "$ex/retrofit/$p.cu" >"$work/$p.cu"
@@ -353,13 +359,11 @@ C
         HCU_PROTECT=0 # fast; --full runs an epoch with device memory protected from the host
         export HCU_PROTECT
         train hostcuda
-        for way in autocast set verbs; do
-            # --full: the program itself; else two epochs of it
-            if [ -n "$full" ]; then cp "$ex/retrofit/$way.cu" "$work/way.cu"; else sed 's/EPOCHS = 8/EPOCHS = 2/' "$ex/retrofit/$way.cu" >"$work/way.cu"; fi
-            sed "s|\.\./digits_data.h|$ex/digits_data.h|" "$work/way.cu" >"$work/$way.cu"
+        for way in ${full:+autocast set verbs}; do
+            sed "s|\.\./digits_data.h|$ex/digits_data.h|" "$ex/retrofit/$way.cu" >"$work/$way.cu"
             if host "$work/$way.cu" $way; then same_way $way; fi
         done
-        if grep -q '^[0-9]* skipped, scale [0-9]*$' "$work/verbs.1" && grep -q '^[0-9]* skipped, scale [0-9]*$' "$work/after.1"; then ok
+        if { [ -z "$full" ] || grep -q '^[0-9]* skipped, scale [0-9]*$' "$work/verbs.1"; } && grep -q '^[0-9]* skipped, scale [0-9]*$' "$work/after.1"; then ok
         else bad "retrofit: how many steps were skipped is not printed"; fi
         unset HCU_PROTECT
         # The loss scaler never stalls the stream: what amp waits for is setting up, with the first loss scale, and not the steps
@@ -402,12 +406,19 @@ C
                 exit !(tests >= 2 && n == 10 * tests && most <= 0.005 && q / n <= 0.001 ^ 2 && last < 0.9 * first)
             }' && ! grep leaks "$work/gpt_after.err"
     }
-    high_scale "$ex/retrofit_gpt/after.cu" >"$work/gpt_after.cu"
-    grep -q 'sd.scale' "$work/gpt_after.cu" || bad "retrofit_gpt: where is its scaler made?"
-    host "$ex/retrofit_gpt/before.cu" gpt_before -DSTEPS=30 && host "$work/gpt_after.cu" gpt_after -DSTEPS=30 &&
-        if gpt_curves; then ok
-        else bad "retrofit_gpt: the losses are not equal"; cat "$work"/gpt_*.[0-9]; fi
-    for e in cuda_graph own_optimizer tensor_core ${full:+tensor_core-DBF16}; do
+    if [ -n "$full" ]; then
+        high_scale "$ex/retrofit_gpt/after.cu" >"$work/gpt_after.cu"
+        grep -q 'sd.scale' "$work/gpt_after.cu" || bad "retrofit_gpt: where is its scaler made?"
+        host "$ex/retrofit_gpt/before.cu" gpt_before -DSTEPS=30 && host "$work/gpt_after.cu" gpt_after -DSTEPS=30 &&
+            if gpt_curves; then ok
+            else bad "retrofit_gpt: the losses are not equal"; cat "$work"/gpt_*.[0-9]; fi
+    else # the others are compiled
+        for p in retrofit/autocast retrofit/set retrofit/verbs retrofit_gpt/after; do
+            quiet "$p.cu: $CXX, host runtime" compile -fsyntax-only "$(user_text "$ex/$p.cu")"
+        done
+    fi
+    # (own_optimizer runs below, too, as a reader runs it)
+    for e in cuda_graph ${full:+own_optimizer} tensor_core ${full:+tensor_core-DBF16}; do
         source=$ex/${e%-D*}.cu flag=
         [ "$e" = "${e%-D*}" ] || flag=-D${e##*-D}
         # shellcheck disable=SC2086 # none, or one word

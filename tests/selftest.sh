@@ -97,7 +97,7 @@ floor_part() {
         sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
     part unit 9 "$work/floor"
 }
-many_programs() { echo 'end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done'; } # for 4 seconds or more
+many_programs() { echo 'end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do sleep 0.01; done'; } # for 4 seconds or more, some of each
 gone() { # no process has $work/hung in its command line
     echo "$work/hung" >"$work/pattern"
     for line in /proc/[0-9]*/cmdline; do tr '\000' ' ' <"$line"; done 2>/dev/null | grep -F -f "$work/pattern" >"$work/log"
@@ -171,7 +171,7 @@ outputs() {
 
 # ---- readme_snippets.sh ----
 # shellcheck disable=SC2059 # the arguments have line ends
-page() { sed "1,60$1" amp.h >"$work/page.h"; IMPL=$impl tests/readme_snippets.sh "$work/page.h"; }
+page() { sed "1,60$1" amp.h >"$work/page.h"; IMPL=$impl tests/readme_snippets.sh --look "$work/page.h"; }
 snippet() { printf "# text\n\n\`\`\`$1\n$2\n\`\`\`\n\n\`\`\`output\n$3\n\`\`\`\n" >"$work/x.md"; CXX='' tests/readme_snippets.sh "$work/x.md"; }
 links() { printf "$1" >"$work/x.md"; tests/readme_snippets.sh --links "$work/x.md"; }
 snippets() {
@@ -240,14 +240,15 @@ examples() {
 }
 
 # ---- retrofit.sh, in a copy, with a compiler whose programs print what is wanted here ----
-retrofit() { NVCC='' MAKE=true CXX=$work/cxx CUDA_HOME=$work/cuda BUILD=$work/copy/build "$work/copy/tests/retrofit.sh"; }
-curves() { # FACTOR: before.cu's loss, and after.cu's that much higher
+retrofit() { NVCC='' MAKE=true CXX=$work/cxx CUDA_HOME=$work/cuda BUILD=$work/copy/build "$work/copy/tests/retrofit.sh" "$@"; }
+curves() { # FACTOR ARGUMENT...: before.cu's loss, and after.cu's that much higher
     compiler "$work/cxx" <<SH
 awk -v s="\$1" -v f="\$(case \$0 in *after) echo $1 ;; *) echo 1 ;; esac)" 'BEGIN {
     for (i = 1; i <= 8; i++) print "epoch", i, "loss", f * (1 + 0.05 * s) / i
     print "test accuracy 97.5 %" }'
 SH
-    run retrofit
+    shift
+    run retrofit "$@"
 }
 retrofits() {
     mkdir -p "$work/copy/tests" "$work/copy/build/hostcuda"
@@ -255,7 +256,7 @@ retrofits() {
     cp -R tests/retrofit.sh tests/check_output.sh tests/hostcuda "$work/copy/tests/"
     : >"$work/copy/build/hostcuda/libhostcuda-plain.a"
     name=retrofit.sh
-    curves 1.1
+    curves 1.1 --full host
     says 'FAIL hostcuda: the loss curves' 'FAIL after.cu: not all products' 'FAIL retrofit_gpt' 'FAIL cuda_graph' 'FAIL own_optimizer' 'FAIL tensor_core' 'FAIL tensor_core --size'
     for factor in 0 nan 1.02; do curves $factor; says 'FAIL hostcuda: the loss curves'; done
     curves 1.001
@@ -294,7 +295,7 @@ benches() {
     for bench in true 'exit 1'; do
         [ "$bench" = true ] && allowed=$((peer + 2)) || allowed=$peer # both only run
         for f in bench/train hostcuda/plain/bench_gpu; do echo "$bench" | program "$work/bench/$f"; done
-        all_refuse "bench.sh: benches are \"$bench\"" "$allowed" env BUILD="$work/bench" MAKE=true NVCC= RUN_ENV= tests/bench.sh
+        all_refuse "bench.sh: benches are \"$bench\"" "$allowed" env BUILD="$work/bench" CC=true MAKE=true NVCC= RUN_ENV= tests/bench.sh
     done
 }
 

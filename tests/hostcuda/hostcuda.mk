@@ -34,12 +34,12 @@ HCU_CC_asan = $(CC)
 HCU_CC_tsan = $(CC)
 HCU_CC_msan = $(CLANG)
 HCU_CC_vg = $(CC)
-HCU_FLAGS_plain = -O2
+HCU_FLAGS_plain = -O1# compiled in half of the time, and as fast
 HCU_FLAGS_asan = -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 HCU_FLAGS_tsan = -g -O1 -fsanitize=thread -DAMP_BLOCK=64
 HCU_FLAGS_msan = -g -O1 -fsanitize=memory -fsanitize-memory-track-origins
 HCU_FLAGS_vg = -g -O1 -DHCU_VALGRIND
-HCU_RT_plain = $(HCU_FLAGS_plain)
+HCU_RT_plain = -O1
 HCU_RT_asan = $(HCU_FLAGS_asan)
 HCU_RT_tsan = -g -O2 -DHCU_TSAN
 HCU_RT_msan = $(HCU_FLAGS_msan)
@@ -73,8 +73,8 @@ $(HCU_BUILD)/hcu_refused.inc: $(HCU_DIR)/features.txt
 	@mkdir -p $(@D)
 	awk '($$3 == "refused" || $$2 ~ /^cuda(Get|Memcpy[FT]).*Symbol/) && $$1 ~ /^(runtime|driver|cublas|cublasLt|curand)$$/ { print "REFUSED(" $$2 ")" }' $< >$@
 $(HCU_ALL:%=$(HCU_BUILD)/%/hcu_refused.o): $(HCU_BUILD)/hcu_refused.inc
-# what runs seldom: nothing is slower for it, and it compiles in two thirds of the time
-$(patsubst %,$(HCU_BUILD)/plain/%.o,hcu_api hcu_refused hcu_blas1 hcu_curand hcu_nccl hcu_ptx_text hcu_sass_text): HCU_RT_plain = -O1
+# what runs most of the time
+$(patsubst %,$(HCU_BUILD)/plain/%.o,hcu_sched hcu_blas_product hcu_ptx hcu_sass): HCU_RT_plain = -O2
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
 $(HCU_BUILD)/$(1)/%.o: $(HCU_DIR)/%.cpp $(HCU_HEADERS) $(HCU_DIR)/hostcuda.mk
