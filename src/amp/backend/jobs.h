@@ -242,8 +242,8 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
    AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
    bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1; aux AMP_MASK with AMP_RELU only, its rows packed,
-   whatever ldd is. data NULL: c is not read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are
-   done with: NULL and AMP_AUTO. */
+   whatever ldd is. data NULL: c is not read (beta is 0; ldc and stride_c are d's), there is no bias, aux or
+   dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
 AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
 AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
