@@ -2290,6 +2290,16 @@ typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless a
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
+AMP_INLINE amp_bias_grad_job amp_gemm_sums(const amp_gemm_job *j) { /* those that a product's dbias gets, of its d */
+    amp_bias_grad_job s = AMP_ZERO;
+    s.dy = j->d;
+    s.dbias = j->dbias;
+    s.rows = j->bias_per_row ? j->n : j->m;
+    s.cols = amp_gemm_biases(j);
+    s.ld = j->bias_per_row ? 1 : j->n;
+    s.step = j->bias_per_row ? j->n : 1;
+    return s;
+}
 
 /* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
    from number `first` on. The loss is made with the last. */
@@ -12695,7 +12705,7 @@ static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job);
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     amp_gemm_job d = ampi_is_column(job) ? ampi_as_row(job) : *job;
-    amp_bias_grad_job sums = AMP_ZERO;
+    const amp_bias_grad_job sums = amp_gemm_sums(job);
     ampi_gemm_blocks j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
@@ -12704,14 +12714,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
-    if (!job->dbias.data) return AMP_OK;
-    sums.dy = job->d;
-    sums.rows = job->bias_per_row ? job->n : job->m;
-    sums.cols = amp_gemm_biases(job);
-    sums.ld = job->bias_per_row ? 1 : job->n;
-    sums.step = job->bias_per_row ? job->n : 1;
-    sums.dbias = job->dbias;
-    return ampi_cpu_bias_grad(ctx, &sums);
+    return sums.dbias.data ? ampi_cpu_bias_grad(ctx, &sums) : AMP_OK;
 }
 static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *d) {
     const ampi_cpu *c = ampi_cpu_of(ctx);

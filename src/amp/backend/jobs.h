@@ -259,6 +259,16 @@ typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless a
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
+AMP_INLINE amp_bias_grad_job amp_gemm_sums(const amp_gemm_job *j) { /* those that a product's dbias gets, of its d */
+    amp_bias_grad_job s = AMP_ZERO;
+    s.dy = j->d;
+    s.dbias = j->dbias;
+    s.rows = j->bias_per_row ? j->n : j->m;
+    s.cols = amp_gemm_biases(j);
+    s.ld = j->bias_per_row ? 1 : j->n;
+    s.step = j->bias_per_row ? j->n : 1;
+    return s;
+}
 
 /* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
    from number `first` on. The loss is made with the last. */
