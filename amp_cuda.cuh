@@ -4133,7 +4133,7 @@ typedef struct ampi_cu_scratch {
     double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
     uint32_t xent_ticket, _pad;                  /* the same: it wraps to 0 */
     float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
-    alignas(16) float factor[3][4];              /* the same: factors of FP8, see ampi_cu_f8_factor */
+    alignas(16) float factor[3][4];              /* the same: factors of FP8, see ampi_cu_f8_factors */
 } ampi_cu_scratch;
 
 /* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as
@@ -4981,15 +4981,9 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
 }
 /* The column sums of a product's d, where its plan did not make them. */
 static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
-    amp_bias_grad_job j = AMP_ZERO;
+    const amp_bias_grad_job sums = amp_gemm_sums(p);
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
-    j.dy = p->d;
-    j.rows = p->bias_per_row ? p->n : p->m;
-    j.cols = amp_gemm_biases(p);
-    j.ld = p->bias_per_row ? 1u : p->n;
-    j.step = p->bias_per_row ? p->n : 1u;
-    j.dbias = p->dbias;
-    return ampi_cu_bias_grad(c->ctx, &j);
+    return ampi_cu_bias_grad(c->ctx, &sums);
 }
 
 /* ---- plans: how a product is made, by cuBLASLt or by the plain kernel.
@@ -5014,47 +5008,45 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
-/* The alignment of every matrix of a batch in bytes, at most 256; 0 for no operand. */
-static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
-    uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
-    return x->data ? (uint32_t)(bits & (0u - bits)) : 0u;
-}
-
-/* A key is the product without what its choice does not depend on: of an address its alignment stays, of a pointer to a
-   number that it is there. What amp_gemm_desc may get is in the key by itself. */
-static void ampi_cu_key_operand(amp_array *x, size_t stride, size_t batch) {
-    x->data = (void *)(uintptr_t)ampi_cu_align(x, stride, batch);
-    if (!x->data) x->dtype = AMP_AUTO;
-    x->flags = 0;
-    x->count = 0;
-}
-static uint32_t ampi_cu_key_align(const amp_array *x) { return x->data ? (uint32_t)(uintptr_t)x->data : 1u; }
-static void ampi_cu_key_number(const float **p) { *p = (const float *)(uintptr_t)(*p != NULL); }
+/* A key is the product without what its choice does not depend on: of an address its alignment stays (bytes, at most
+   256, of every matrix of a batch; 0: there is no operand), of a pointer to a number that it is there. What
+   amp_gemm_desc may get is in the key by itself. */
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
+    const struct {
+        amp_array *x;
+        size_t stride;
+    } operands[7] = {
+        {&key->a, p->stride_a},
+        {&key->b, p->stride_b},
+        {&key->c, p->stride_c},
+        {&key->d, p->stride_d},
+        {&key->bias, 0},
+        {&key->aux, p->stride_d},
+        {&key->dbias, 0},
+    };
+    const float **const numbers[4] = {&key->alpha_ptr, &key->scale_a, &key->scale_b, &key->scale_d};
     const amp_optional any = AMP_ZERO;
+    uint32_t i;
     *key = *p;
-    ampi_cu_key_operand(&key->a, p->stride_a, p->batch);
-    ampi_cu_key_operand(&key->b, p->stride_b, p->batch);
-    ampi_cu_key_operand(&key->c, p->stride_c, p->batch);
-    ampi_cu_key_operand(&key->d, p->stride_d, p->batch);
-    ampi_cu_key_operand(&key->bias, 0, 1);
-    ampi_cu_key_operand(&key->aux, p->stride_d, p->batch);
-    ampi_cu_key_operand(&key->dbias, 0, 1);
-    if (ampi_cu_in_place(p)) {
-        key->c.flags = 1;
-        key->ldc = p->ldd;
-        key->stride_c = p->stride_d;
+    for (i = 0; i < 7u; i++) {
+        amp_array *x = operands[i].x;
+        const size_t apart = p->batch > 1u ? operands[i].stride * amp_dtype_size(x->dtype) : 0u;
+        const uintptr_t bits = (uintptr_t)x->data | apart | 256u;
+        if (!x->data) x->dtype = AMP_AUTO;
+        if (x->data) x->data = (void *)(bits & (0u - bits));
+        x->flags = 0;
+        x->count = 0;
     }
+    if (ampi_cu_in_place(p)) key->c.flags = 1;
     if (!(p->flags & AMP_GEMM_F16_SUM)) key->alpha = key->beta = any; /* with it they must be halves */
     key->alpha.given = key->beta.given = 0;
     if (p->beta_ptr) key->alpha_ptr = p->beta_ptr; /* one of them is as both */
     key->beta_ptr = NULL;
-    ampi_cu_key_number(&key->alpha_ptr);
-    ampi_cu_key_number(&key->scale_a);
-    ampi_cu_key_number(&key->scale_b);
-    ampi_cu_key_number(&key->scale_d);
+    for (i = 0; i < 4u; i++)
+        *numbers[i] = (const float *)(uintptr_t)(*numbers[i] != NULL);
     key->amax_d = (float *)(uintptr_t)(p->amax_d != NULL);
 }
+static uint32_t ampi_cu_align(const amp_array *x) { return (uint32_t)(uintptr_t)x->data; } /* of a key's operand */
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
     cublasLtMatmulDescOpaque_t desc;
@@ -5139,10 +5131,7 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
     ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
-    if (ampi_cu_in_place(p))
-        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
-    else
-        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
+    ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
     ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
 }
 
@@ -5153,8 +5142,8 @@ static void ampi_cu_lt_prefer(
     uint64_t workspace = c->workspace_bytes;
     uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
                                                        : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t first = ampi_cu_key_align(&key->b), second = ampi_cu_key_align(&key->a);
-    uint32_t third = ampi_cu_key_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_key_align(&key->d), i;
+    uint32_t first = ampi_cu_align(&key->b), second = ampi_cu_align(&key->a);
+    uint32_t third = ampi_cu_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_align(&key->d), i;
     const struct {
         cublasLtMatmulPreferenceAttributes_t what;
         const void *value;
@@ -5174,32 +5163,32 @@ static void ampi_cu_lt_prefer(
 static int ampi_cu_lt_refuses(cublasStatus_t e) {
     return e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE || e == CUBLAS_STATUS_ARCH_MISMATCH;
 }
-/* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of
-   failures of other kinds. */
-static int ampi_cu_lt_search(
-    const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
+/* Asks for `most` algorithms of one way, which plan has with the key; the best first. *found 0: cuBLASLt does not take
+   this product. */
+static amp_status ampi_cu_lt_search(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan,
+    cublasLtMatmulHeuristicResult_t *results, int most, int *found) {
     cublasLtMatmulPreferenceOpaque_t prefer;
-    int found = 0, good = 0, n;
-    if (lt->status == CUBLAS_STATUS_SUCCESS) ampi_cu_lt_prefer(c, lt, key, &prefer);
-    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
-    lt->call = "cublasLtMatmulAlgoGetHeuristic";
-    lt->status = cublasLtMatmulAlgoGetHeuristic(
-        c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
-    if (ampi_cu_lt_refuses(lt->status)) {
-        lt->status = CUBLAS_STATUS_SUCCESS;
-        return 0;
+    ampi_cu_lt lt;
+    int offered = 0, n;
+    *found = 0;
+    ampi_cu_lt_describe(&lt, c, p, plan);
+    if (lt.status == CUBLAS_STATUS_SUCCESS) ampi_cu_lt_prefer(c, &lt, &plan->key, &prefer);
+    if (lt.status == CUBLAS_STATUS_SUCCESS) {
+        lt.call = "cublasLtMatmulAlgoGetHeuristic";
+        lt.status = cublasLtMatmulAlgoGetHeuristic(
+            c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &prefer, most, results, &offered);
+        if (ampi_cu_lt_refuses(lt.status)) return AMP_OK;
     }
-    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
-    for (n = 0; n < found; n++)
-        if (results[n].state == CUBLAS_STATUS_SUCCESS) results[good++] = results[n];
-    return good;
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    for (n = 0; n < offered; n++)
+        if (results[n].state == CUBLAS_STATUS_SUCCESS) results[(*found)++] = results[n];
+    return AMP_OK;
 }
 
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
-static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
+static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
     if (c->arch < 89) return "the device is older than sm_89";
-    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 16u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 16u ||
-        ampi_cu_align(&p->d, p->stride_d, p->batch) < 16u)
+    if (ampi_cu_align(&key->a) < 16u || ampi_cu_align(&key->b) < 16u || ampi_cu_align(&key->d) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
     if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
     return NULL;
@@ -5219,14 +5208,14 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
     return "cuBLASLt offers no algorithm";
 }
 /* Why a product is none of cuBLASLt's, whatever its epilogue, or NULL. */
-static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
+static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
     if (p->sum_batches) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
-    if (ampi_cu_f8(p->a.dtype)) return ampi_cu_f8_refusal(c, p);
+    if (ampi_cu_f8(p->a.dtype)) return ampi_cu_f8_refusal(c, p, key);
     if (p->a.dtype != p->b.dtype) return "cuBLASLt does not have these dtypes";
     if (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32) return "cuBLASLt does not have these dtypes";
     return NULL;
@@ -5236,10 +5225,6 @@ static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
    has no such way. ReLU is in no epilogue of cuBLASLt's: it commutes with rounding, and whether cuBLASLt's keeps NaN is
    not documented. */
 
-static uint32_t ampi_cu_gelu_epilogue(const amp_gemm_job *p) {
-    if (p->aux.data) return p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-    return p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-}
 /* Beside an FP8 d there is one of 16 bits. */
 static int ampi_cu_aux_fits(const amp_gemm_job *p) {
     const int short_one = ampi_cu_f8(p->d.dtype) && amp_dtype_size(p->aux.dtype) == 2u;
@@ -5261,7 +5246,8 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
     if (p->aux.data && !ampi_cu_aux_fits(p))
         return "aux is not as cuBLASLt wants it: d's dtype (of an FP8 d, or 16 bits), a leading dimension that is a "
                "multiple of 8, no batch";
-    plan->epilogue = ampi_cu_gelu_epilogue(p);
+    plan->epilogue = p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    if (p->aux.data) plan->epilogue = p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     return NULL;
 }
 static int ampi_cu_has_gelu(const amp_gemm_job *p) {
@@ -5349,8 +5335,9 @@ typedef struct ampi_cu_ways {
     const char *why; /* why the first way that was refused is none */
 } ampi_cu_ways;
 
-static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
-    const char *why = ampi_cu_refusal(it->c, it->p);
+/* The next way of the product of plan's key; 0: none is left. */
+static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) {
+    const char *why = ampi_cu_refusal(it->c, it->p, &plan->key);
     const uint32_t f16 = ampi_cu_f16_sums(it->p) ? AMPI_CU_WAYS : 0u, ways = AMPI_CU_WAYS + f16;
     if (why) it->next = ways;
     while (it->next < ways) {
@@ -5434,10 +5421,9 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
     char text[448];
     plan->lt = plan->unchecked = 0;
     while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
-        ampi_cu_lt lt;
-        ampi_cu_lt_describe(&lt, c, p, plan);
-        plan->lt = (uint32_t)ampi_cu_lt_search(c, &lt, &plan->key, &result, 1);
-        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+        int found;
+        AMPI_TRY(ampi_cu_lt_search(c, p, plan, &result, 1, &found));
+        plan->lt = found != 0;
         if (plan->lt)
             plan->algo = result.algo;
         else if (!it.why)
@@ -5492,27 +5478,23 @@ static amp_status ampi_cu_scalars_of(
     out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
-/* The bias in the dtype that cuBLASLt wants. */
-static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
-    const amp_cast_desc nearest = AMP_ZERO;
-    return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
-}
-/* cuBLASLt takes the factors of FP8 at multiples of 16 bytes only: a copy of one that lies elsewhere. NULL: none. */
-static amp_status ampi_cu_f8_factor(ampi_cuda *c, const float **p, float *room) {
-    if ((uintptr_t)*p % 16u == 0) return AMP_OK;
-    AMPI_TRY(ampi_cu_copy_async(c->ctx, room, *p, sizeof **p));
-    *p = room;
-    return AMP_OK;
-}
+/* cuBLASLt takes the factors of FP8 at multiples of 16 bytes only: copies of those that lie elsewhere. */
 static amp_status ampi_cu_f8_factors(ampi_cuda *c, amp_gemm_job *p) {
-    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_a, c->scratch->factor[0]));
-    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_b, c->scratch->factor[1]));
-    return ampi_cu_f8_factor(c, &p->scale_d, c->scratch->factor[2]);
+    const float **const factors[3] = {&p->scale_a, &p->scale_b, &p->scale_d}; /* or NULL */
+    uint32_t i;
+    for (i = 0; i < 3u; i++) {
+        if ((uintptr_t)*factors[i] % 16u == 0) continue;
+        AMPI_TRY(ampi_cu_copy_async(c->ctx, c->scratch->factor[i], *factors[i], sizeof(float)));
+        *factors[i] = c->scratch->factor[i];
+    }
+    return AMP_OK;
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
 static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
-    const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
+    const void *read = p->c.data ? p->c.data : p->d.data;
+    const amp_array bias = amp_arr(c->bias, ampi_cu_bias_type(p));
+    const amp_cast_desc nearest = AMP_ZERO;
     amp_gemm_job fit = *p;
     ampi_cu_lt lt;
     cublasStatus_t e;
@@ -5520,7 +5502,7 @@ static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi
     ampi_cu_lt_describe(&lt, c, &fit, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
     AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
-    if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));
+    if (plan->convert) AMPI_TRY(ampi_cu_cast(c->ctx, bias, p->bias, p->n, &nearest));
     if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
     e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
         &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
@@ -5556,6 +5538,7 @@ static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu
     int same = 0;
     if (!plan->lt) return 0; /* made again: that costs nothing */
     memset(&now, 0, sizeof now);
+    now.key = plan->key;
     while (!same && ampi_cu_next_candidate(&it, &now))
         same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
             now.compute == plan->compute;
@@ -5745,12 +5728,9 @@ static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const
 /* Every algorithm of one way; `now` comes with the key and the way. */
 static amp_status ampi_cu_tune_way(ampi_cuda *c, ampi_cu_tuning *t, ampi_cu_plan *now) {
     cublasLtMatmulHeuristicResult_t results[AMPI_CU_TRIES];
-    ampi_cu_lt lt;
     float ms;
     int n, i;
-    ampi_cu_lt_describe(&lt, c, &t->p, now);
-    n = ampi_cu_lt_search(c, &lt, &now->key, results, AMPI_CU_TRIES);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    AMPI_TRY(ampi_cu_lt_search(c, &t->p, now, results, AMPI_CU_TRIES, &n));
     for (i = 0; i < n; i++) {
         now->algo = results[i].algo;
         AMPI_TRY(ampi_cu_time(c, t, now, &ms));
@@ -5790,9 +5770,11 @@ static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan
 static int ampi_cu_adds_up(const amp_gemm_job *p) {
     return p->sum_batches && p->k && p->d.dtype == AMP_F32 && !(p->flags & AMP_GEMM_ORDERED);
 }
-/* Batch z alone: the first one reads C as it is given, the others add to D. */
-static amp_gemm_job ampi_cu_batch_of(const amp_gemm_job *p, size_t z) {
+/* What plans are made for: the product, or batch z alone, where the first one reads C as it is given, the others add to
+   D. */
+static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     amp_gemm_job q = *p;
+    if (!ampi_cu_adds_up(p)) return q;
     q.batch = 1;
     q.sum_batches = q.bias_per_row = q.backward = 0;
     q.act = AMP_ACT_NONE;
@@ -5812,7 +5794,7 @@ static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_cu_plan *plan = NULL;
     size_t z;
     for (z = 0; z < p->batch; z++) {
-        const amp_gemm_job q = ampi_cu_batch_of(p, z);
+        const amp_gemm_job q = ampi_cu_planned(p, z);
         AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
         AMPI_TRY(ampi_cu_run(c, &q, plan));
     }
@@ -5828,27 +5810,27 @@ static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
     return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
-static amp_status ampi_cu_tune_one(ampi_cuda *c, const amp_gemm_job *p) {
-    ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(c, p, &plan));
-    return ampi_cu_tune(c, p, plan);
-}
 static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
-    const int sum = ampi_cu_adds_up(job);
-    const amp_gemm_job first = sum ? ampi_cu_batch_of(job, 0) : *job, other = ampi_cu_batch_of(job, 1);
-    AMPI_TRY(ampi_cu_tune_one(ampi_cu_self(ctx), &first));
-    return sum ? ampi_cu_tune_one(ampi_cu_self(ctx), &other) : AMP_OK;
+    const size_t plans = ampi_cu_adds_up(job) ? 2u : 1u; /* of the first batch, and of all others */
+    ampi_cu_plan *plan = NULL;
+    size_t z;
+    for (z = 0; z < plans; z++) {
+        const amp_gemm_job p = ampi_cu_planned(job, z);
+        AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+        AMPI_TRY(ampi_cu_tune(ampi_cu_self(ctx), &p, plan));
+    }
+    return AMP_OK;
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
-    const int sum = ampi_cu_adds_up(job);
-    const amp_gemm_job p = sum ? ampi_cu_batch_of(job, 0) : *job;
+    const amp_gemm_job p = ampi_cu_planned(job, 0);
     ampi_cu_plan *plan = NULL;
     size_t n;
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
     if (!text) return AMP_OK;
     ampi_cu_tell(&p, plan, text, bytes);
     n = strlen(text);
-    if (sum) snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
+    if (ampi_cu_adds_up(job))
+        snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
     return AMP_OK;
 }
 /* ---- plan files: what was found out about products, for the next run on the same kind of device.

@@ -242,8 +242,8 @@ typedef struct amp_clip_job { /* g = clamp(g * record->clip, +-limit * scale), i
    0; alpha.value and beta.value, c (d, where the desc had none); flags with the context's, permissions without
    AMP_GEMM_ORDERED only; trans_a, trans_b and backward 0 or 1, backward never with AMP_ACT_NONE;
    bias_per_row 0 without bias and dbias; sum_batches 0 with batch 1; aux AMP_MASK with AMP_RELU only, its rows packed,
-   whatever ldd is. data NULL: c is not read (beta is 0), there is no bias, aux or dbias. d_dtype and pin are
-   done with: NULL and AMP_AUTO. */
+   whatever ldd is. data NULL: c is not read (beta is 0; ldc and stride_c are d's), there is no bias, aux or
+   dbias. d_dtype and pin are done with: NULL and AMP_AUTO. */
 typedef amp_gemm_desc amp_gemm_job;
 AMP_INLINE size_t amp_gemm_outputs(const amp_gemm_job *j) { return j->sum_batches ? 1 : j->batch; } /* of batches */
 AMP_INLINE size_t amp_gemm_biases(const amp_gemm_job *j) { return j->bias_per_row ? j->m : j->n; }
@@ -259,6 +259,16 @@ typedef struct amp_bias_grad_job { /* dy = act_grad(dy, saved) in place unless a
     amp_act act;
     uint32_t accumulate; /* 1: add to dbias */
 } amp_bias_grad_job;
+AMP_INLINE amp_bias_grad_job amp_gemm_sums(const amp_gemm_job *j) { /* those that a product's dbias gets, of its d */
+    amp_bias_grad_job s = AMP_ZERO;
+    s.dy = j->d;
+    s.dbias = j->dbias;
+    s.rows = j->bias_per_row ? j->n : j->m;
+    s.cols = amp_gemm_biases(j);
+    s.ld = j->bias_per_row ? 1 : j->n;
+    s.step = j->bias_per_row ? j->n : 1;
+    return s;
+}
 
 /* The mean is that of all rows, which labels and row_loss are about; logits, targets and dlogits have `rows` of them,
    from number `first` on. The loss is made with the last. */

@@ -490,7 +490,7 @@ static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job);
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     amp_gemm_job d = ampi_is_column(job) ? ampi_as_row(job) : *job;
-    amp_bias_grad_job sums = AMP_ZERO;
+    const amp_bias_grad_job sums = amp_gemm_sums(job);
     ampi_gemm_blocks j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
     j.d = &d;
@@ -499,14 +499,7 @@ static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
-    if (!job->dbias.data) return AMP_OK;
-    sums.dy = job->d;
-    sums.rows = job->bias_per_row ? job->n : job->m;
-    sums.cols = amp_gemm_biases(job);
-    sums.ld = job->bias_per_row ? 1 : job->n;
-    sums.step = job->bias_per_row ? job->n : 1;
-    sums.dbias = job->dbias;
-    return ampi_cpu_bias_grad(ctx, &sums);
+    return sums.dbias.data ? ampi_cpu_bias_grad(ctx, &sums) : AMP_OK;
 }
 static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *d) {
     const ampi_cpu *c = ampi_cpu_of(ctx);

@@ -18,7 +18,7 @@ typedef struct ampi_cu_scratch {
     double counts[AMP_LANES], losses[AMP_LANES]; /* amp_softmax_cross_entropy */
     uint32_t xent_ticket, _pad;                  /* the same: it wraps to 0 */
     float scalar[4];                             /* amp_gemm: 0 and 1, which never change, alpha and beta */
-    alignas(16) float factor[3][4];              /* the same: factors of FP8, see ampi_cu_f8_factor */
+    alignas(16) float factor[3][4];              /* the same: factors of FP8, see ampi_cu_f8_factors */
 } ampi_cu_scratch;
 
 /* Everything that the choice of a product's algorithm depends on: the product, as ampi_cu_key_of leaves it. Compared as

@@ -20,47 +20,45 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
     return p->d.dtype == AMP_F16 ? AMP_F16 : AMP_BF16;
 }
 
-/* The alignment of every matrix of a batch in bytes, at most 256; 0 for no operand. */
-static uint32_t ampi_cu_align(const amp_array *x, size_t stride, size_t batch) {
-    uintptr_t bits = (uintptr_t)x->data | (batch > 1u ? stride * amp_dtype_size(x->dtype) : 0u) | 256u;
-    return x->data ? (uint32_t)(bits & (0u - bits)) : 0u;
-}
-
-/* A key is the product without what its choice does not depend on: of an address its alignment stays, of a pointer to a
-   number that it is there. What amp_gemm_desc may get is in the key by itself. */
-static void ampi_cu_key_operand(amp_array *x, size_t stride, size_t batch) {
-    x->data = (void *)(uintptr_t)ampi_cu_align(x, stride, batch);
-    if (!x->data) x->dtype = AMP_AUTO;
-    x->flags = 0;
-    x->count = 0;
-}
-static uint32_t ampi_cu_key_align(const amp_array *x) { return x->data ? (uint32_t)(uintptr_t)x->data : 1u; }
-static void ampi_cu_key_number(const float **p) { *p = (const float *)(uintptr_t)(*p != NULL); }
+/* A key is the product without what its choice does not depend on: of an address its alignment stays (bytes, at most
+   256, of every matrix of a batch; 0: there is no operand), of a pointer to a number that it is there. What
+   amp_gemm_desc may get is in the key by itself. */
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
+    const struct {
+        amp_array *x;
+        size_t stride;
+    } operands[7] = {
+        {&key->a, p->stride_a},
+        {&key->b, p->stride_b},
+        {&key->c, p->stride_c},
+        {&key->d, p->stride_d},
+        {&key->bias, 0},
+        {&key->aux, p->stride_d},
+        {&key->dbias, 0},
+    };
+    const float **const numbers[4] = {&key->alpha_ptr, &key->scale_a, &key->scale_b, &key->scale_d};
     const amp_optional any = AMP_ZERO;
+    uint32_t i;
     *key = *p;
-    ampi_cu_key_operand(&key->a, p->stride_a, p->batch);
-    ampi_cu_key_operand(&key->b, p->stride_b, p->batch);
-    ampi_cu_key_operand(&key->c, p->stride_c, p->batch);
-    ampi_cu_key_operand(&key->d, p->stride_d, p->batch);
-    ampi_cu_key_operand(&key->bias, 0, 1);
-    ampi_cu_key_operand(&key->aux, p->stride_d, p->batch);
-    ampi_cu_key_operand(&key->dbias, 0, 1);
-    if (ampi_cu_in_place(p)) {
-        key->c.flags = 1;
-        key->ldc = p->ldd;
-        key->stride_c = p->stride_d;
+    for (i = 0; i < 7u; i++) {
+        amp_array *x = operands[i].x;
+        const size_t apart = p->batch > 1u ? operands[i].stride * amp_dtype_size(x->dtype) : 0u;
+        const uintptr_t bits = (uintptr_t)x->data | apart | 256u;
+        if (!x->data) x->dtype = AMP_AUTO;
+        if (x->data) x->data = (void *)(bits & (0u - bits));
+        x->flags = 0;
+        x->count = 0;
     }
+    if (ampi_cu_in_place(p)) key->c.flags = 1;
     if (!(p->flags & AMP_GEMM_F16_SUM)) key->alpha = key->beta = any; /* with it they must be halves */
     key->alpha.given = key->beta.given = 0;
     if (p->beta_ptr) key->alpha_ptr = p->beta_ptr; /* one of them is as both */
     key->beta_ptr = NULL;
-    ampi_cu_key_number(&key->alpha_ptr);
-    ampi_cu_key_number(&key->scale_a);
-    ampi_cu_key_number(&key->scale_b);
-    ampi_cu_key_number(&key->scale_d);
+    for (i = 0; i < 4u; i++)
+        *numbers[i] = (const float *)(uintptr_t)(*numbers[i] != NULL);
     key->amax_d = (float *)(uintptr_t)(p->amax_d != NULL);
 }
+static uint32_t ampi_cu_align(const amp_array *x) { return (uint32_t)(uintptr_t)x->data; } /* of a key's operand */
 
 typedef struct ampi_cu_lt { /* cuBLASLt's descriptors, on the stack */
     cublasLtMatmulDescOpaque_t desc;
@@ -145,10 +143,7 @@ static void ampi_cu_lt_describe(ampi_cu_lt *lt, const ampi_cuda *c, const amp_ge
     if (ampi_cu_f8(p->a.dtype)) ampi_cu_lt_f8(lt, p);
     ampi_cu_lt_layout(lt, &lt->a, p->b.dtype, a_rows, a_cols, p->ldb, p->stride_b, p->batch);
     ampi_cu_lt_layout(lt, &lt->b, p->a.dtype, b_rows, b_cols, p->lda, p->stride_a, p->batch);
-    if (ampi_cu_in_place(p))
-        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldd, p->stride_d, p->batch);
-    else
-        ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
+    ampi_cu_lt_layout(lt, &lt->c, type_c, p->n, p->m, p->ldc, p->stride_c, p->batch);
     ampi_cu_lt_layout(lt, &lt->d, p->d.dtype, p->n, p->m, p->ldd, p->stride_d, p->batch);
 }
 
@@ -159,8 +154,8 @@ static void ampi_cu_lt_prefer(
     uint64_t workspace = c->workspace_bytes;
     uint32_t reduction = key->flags & AMP_GEMM_REDUCED ? (uint32_t)CUBLASLT_REDUCTION_SCHEME_MASK
                                                        : (uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t first = ampi_cu_key_align(&key->b), second = ampi_cu_key_align(&key->a);
-    uint32_t third = ampi_cu_key_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_key_align(&key->d), i;
+    uint32_t first = ampi_cu_align(&key->b), second = ampi_cu_align(&key->a);
+    uint32_t third = ampi_cu_align(key->c.data ? &key->c : &key->d), fourth = ampi_cu_align(&key->d), i;
     const struct {
         cublasLtMatmulPreferenceAttributes_t what;
         const void *value;
@@ -180,32 +175,32 @@ static void ampi_cu_lt_prefer(
 static int ampi_cu_lt_refuses(cublasStatus_t e) {
     return e == CUBLAS_STATUS_NOT_SUPPORTED || e == CUBLAS_STATUS_INVALID_VALUE || e == CUBLAS_STATUS_ARCH_MISMATCH;
 }
-/* Asks for algorithms, the best first; returns how many. 0: cuBLASLt does not take this product; lt->status tells of
-   failures of other kinds. */
-static int ampi_cu_lt_search(
-    const ampi_cuda *c, ampi_cu_lt *lt, const ampi_cu_key *key, cublasLtMatmulHeuristicResult_t *results, int wanted) {
+/* Asks for `most` algorithms of one way, which plan has with the key; the best first. *found 0: cuBLASLt does not take
+   this product. */
+static amp_status ampi_cu_lt_search(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan,
+    cublasLtMatmulHeuristicResult_t *results, int most, int *found) {
     cublasLtMatmulPreferenceOpaque_t prefer;
-    int found = 0, good = 0, n;
-    if (lt->status == CUBLAS_STATUS_SUCCESS) ampi_cu_lt_prefer(c, lt, key, &prefer);
-    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
-    lt->call = "cublasLtMatmulAlgoGetHeuristic";
-    lt->status = cublasLtMatmulAlgoGetHeuristic(
-        c->cublas, &lt->desc, &lt->a, &lt->b, &lt->c, &lt->d, &prefer, wanted, results, &found);
-    if (ampi_cu_lt_refuses(lt->status)) {
-        lt->status = CUBLAS_STATUS_SUCCESS;
-        return 0;
+    ampi_cu_lt lt;
+    int offered = 0, n;
+    *found = 0;
+    ampi_cu_lt_describe(&lt, c, p, plan);
+    if (lt.status == CUBLAS_STATUS_SUCCESS) ampi_cu_lt_prefer(c, &lt, &plan->key, &prefer);
+    if (lt.status == CUBLAS_STATUS_SUCCESS) {
+        lt.call = "cublasLtMatmulAlgoGetHeuristic";
+        lt.status = cublasLtMatmulAlgoGetHeuristic(
+            c->cublas, &lt.desc, &lt.a, &lt.b, &lt.c, &lt.d, &prefer, most, results, &offered);
+        if (ampi_cu_lt_refuses(lt.status)) return AMP_OK;
     }
-    if (lt->status != CUBLAS_STATUS_SUCCESS) return 0;
-    for (n = 0; n < found; n++)
-        if (results[n].state == CUBLAS_STATUS_SUCCESS) results[good++] = results[n];
-    return good;
+    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    for (n = 0; n < offered; n++)
+        if (results[n].state == CUBLAS_STATUS_SUCCESS) results[(*found)++] = results[n];
+    return AMP_OK;
 }
 
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
-static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
+static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
     if (c->arch < 89) return "the device is older than sm_89";
-    if (ampi_cu_align(&p->a, p->stride_a, p->batch) < 16u || ampi_cu_align(&p->b, p->stride_b, p->batch) < 16u ||
-        ampi_cu_align(&p->d, p->stride_d, p->batch) < 16u)
+    if (ampi_cu_align(&key->a) < 16u || ampi_cu_align(&key->b) < 16u || ampi_cu_align(&key->d) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
     if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
     return NULL;
@@ -225,14 +220,14 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
     return "cuBLASLt offers no algorithm";
 }
 /* Why a product is none of cuBLASLt's, whatever its epilogue, or NULL. */
-static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
+static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
     if (p->sum_batches) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
-    if (ampi_cu_f8(p->a.dtype)) return ampi_cu_f8_refusal(c, p);
+    if (ampi_cu_f8(p->a.dtype)) return ampi_cu_f8_refusal(c, p, key);
     if (p->a.dtype != p->b.dtype) return "cuBLASLt does not have these dtypes";
     if (p->d.dtype != p->a.dtype && p->d.dtype != AMP_F32) return "cuBLASLt does not have these dtypes";
     return NULL;
@@ -242,10 +237,6 @@ static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p) {
    has no such way. ReLU is in no epilogue of cuBLASLt's: it commutes with rounding, and whether cuBLASLt's keeps NaN is
    not documented. */
 
-static uint32_t ampi_cu_gelu_epilogue(const amp_gemm_job *p) {
-    if (p->aux.data) return p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-    return p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-}
 /* Beside an FP8 d there is one of 16 bits. */
 static int ampi_cu_aux_fits(const amp_gemm_job *p) {
     const int short_one = ampi_cu_f8(p->d.dtype) && amp_dtype_size(p->aux.dtype) == 2u;
@@ -267,7 +258,8 @@ static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) 
     if (p->aux.data && !ampi_cu_aux_fits(p))
         return "aux is not as cuBLASLt wants it: d's dtype (of an FP8 d, or 16 bits), a leading dimension that is a "
                "multiple of 8, no batch";
-    plan->epilogue = ampi_cu_gelu_epilogue(p);
+    plan->epilogue = p->bias.data ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    if (p->aux.data) plan->epilogue = p->bias.data ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     return NULL;
 }
 static int ampi_cu_has_gelu(const amp_gemm_job *p) {
@@ -355,8 +347,9 @@ typedef struct ampi_cu_ways {
     const char *why; /* why the first way that was refused is none */
 } ampi_cu_ways;
 
-static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) { /* 0: none is left */
-    const char *why = ampi_cu_refusal(it->c, it->p);
+/* The next way of the product of plan's key; 0: none is left. */
+static int ampi_cu_next_candidate(ampi_cu_ways *it, ampi_cu_plan *plan) {
+    const char *why = ampi_cu_refusal(it->c, it->p, &plan->key);
     const uint32_t f16 = ampi_cu_f16_sums(it->p) ? AMPI_CU_WAYS : 0u, ways = AMPI_CU_WAYS + f16;
     if (why) it->next = ways;
     while (it->next < ways) {
@@ -440,10 +433,9 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
     char text[448];
     plan->lt = plan->unchecked = 0;
     while (!plan->lt && ampi_cu_next_candidate(&it, plan)) {
-        ampi_cu_lt lt;
-        ampi_cu_lt_describe(&lt, c, p, plan);
-        plan->lt = (uint32_t)ampi_cu_lt_search(c, &lt, &plan->key, &result, 1);
-        if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+        int found;
+        AMPI_TRY(ampi_cu_lt_search(c, p, plan, &result, 1, &found));
+        plan->lt = found != 0;
         if (plan->lt)
             plan->algo = result.algo;
         else if (!it.why)
@@ -498,27 +490,23 @@ static amp_status ampi_cu_scalars_of(
     out->beta = p->beta_ptr ? p->beta_ptr : &scalar[p->c.data != NULL];
     return AMP_OK;
 }
-/* The bias in the dtype that cuBLASLt wants. */
-static amp_status ampi_cu_convert_bias(ampi_cuda *c, const amp_gemm_job *p) {
-    const amp_cast_desc nearest = AMP_ZERO;
-    return ampi_cu_cast(c->ctx, amp_arr(c->bias, ampi_cu_bias_type(p)), p->bias, p->n, &nearest);
-}
-/* cuBLASLt takes the factors of FP8 at multiples of 16 bytes only: a copy of one that lies elsewhere. NULL: none. */
-static amp_status ampi_cu_f8_factor(ampi_cuda *c, const float **p, float *room) {
-    if ((uintptr_t)*p % 16u == 0) return AMP_OK;
-    AMPI_TRY(ampi_cu_copy_async(c->ctx, room, *p, sizeof **p));
-    *p = room;
-    return AMP_OK;
-}
+/* cuBLASLt takes the factors of FP8 at multiples of 16 bytes only: copies of those that lie elsewhere. */
 static amp_status ampi_cu_f8_factors(ampi_cuda *c, amp_gemm_job *p) {
-    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_a, c->scratch->factor[0]));
-    AMPI_TRY(ampi_cu_f8_factor(c, &p->scale_b, c->scratch->factor[1]));
-    return ampi_cu_f8_factor(c, &p->scale_d, c->scratch->factor[2]);
+    const float **const factors[3] = {&p->scale_a, &p->scale_b, &p->scale_d}; /* or NULL */
+    uint32_t i;
+    for (i = 0; i < 3u; i++) {
+        if ((uintptr_t)*factors[i] % 16u == 0) continue;
+        AMPI_TRY(ampi_cu_copy_async(c->ctx, c->scratch->factor[i], *factors[i], sizeof(float)));
+        *factors[i] = c->scratch->factor[i];
+    }
+    return AMP_OK;
 }
 /* The product of a plan that uses cuBLASLt, with what comes before and after it. *refused: promised, and not kept. */
 static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan, int *refused) {
     ampi_cu_scalars factors;
-    const void *read = ampi_cu_in_place(p) ? p->d.data : p->c.data;
+    const void *read = p->c.data ? p->c.data : p->d.data;
+    const amp_array bias = amp_arr(c->bias, ampi_cu_bias_type(p));
+    const amp_cast_desc nearest = AMP_ZERO;
     amp_gemm_job fit = *p;
     ampi_cu_lt lt;
     cublasStatus_t e;
@@ -526,7 +514,7 @@ static amp_status ampi_cu_run_lt(ampi_cuda *c, const amp_gemm_job *p, const ampi
     ampi_cu_lt_describe(&lt, c, &fit, plan);
     if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
     AMPI_TRY(ampi_cu_scalars_of(c, p, plan, &factors));
-    if (plan->convert) AMPI_TRY(ampi_cu_convert_bias(c, p));
+    if (plan->convert) AMPI_TRY(ampi_cu_cast(c->ctx, bias, p->bias, p->n, &nearest));
     if (ampi_cu_f8(p->d.dtype)) read = c->workspace; /* a C of a different dtype cannot be D; it is not read */
     e = cublasLtMatmul(c->cublas, &lt.desc, factors.alpha, p->b.data, &lt.a, p->a.data, &lt.b, factors.beta, read,
         &lt.c, p->d.data, &lt.d, &plan->algo, c->workspace, c->workspace_bytes, c->stream);
@@ -562,6 +550,7 @@ static int ampi_cu_plan_valid(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu
     int same = 0;
     if (!plan->lt) return 0; /* made again: that costs nothing */
     memset(&now, 0, sizeof now);
+    now.key = plan->key;
     while (!same && ampi_cu_next_candidate(&it, &now))
         same = now.epilogue == plan->epilogue && now.after == plan->after && now.convert == plan->convert &&
             now.compute == plan->compute;

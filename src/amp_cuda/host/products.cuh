@@ -78,14 +78,8 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
 }
 /* The column sums of a product's d, where its plan did not make them. */
 static amp_status ampi_cu_column_sums(ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_plan *plan) {
-    amp_bias_grad_job j = AMP_ZERO;
+    const amp_bias_grad_job sums = amp_gemm_sums(p);
     if (!p->dbias.data || (plan->lt && plan->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)) return AMP_OK;
-    j.dy = p->d;
-    j.rows = p->bias_per_row ? p->n : p->m;
-    j.cols = amp_gemm_biases(p);
-    j.ld = p->bias_per_row ? 1u : p->n;
-    j.step = p->bias_per_row ? p->n : 1u;
-    j.dbias = p->dbias;
-    return ampi_cu_bias_grad(c->ctx, &j);
+    return ampi_cu_bias_grad(c->ctx, &sums);
 }
 

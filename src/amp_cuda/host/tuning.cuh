@@ -98,12 +98,9 @@ static amp_status ampi_cu_time(ampi_cuda *c, const ampi_cu_tuning *tuning, const
 /* Every algorithm of one way; `now` comes with the key and the way. */
 static amp_status ampi_cu_tune_way(ampi_cuda *c, ampi_cu_tuning *t, ampi_cu_plan *now) {
     cublasLtMatmulHeuristicResult_t results[AMPI_CU_TRIES];
-    ampi_cu_lt lt;
     float ms;
     int n, i;
-    ampi_cu_lt_describe(&lt, c, &t->p, now);
-    n = ampi_cu_lt_search(c, &lt, &now->key, results, AMPI_CU_TRIES);
-    if (lt.status != CUBLAS_STATUS_SUCCESS) return ampi_cu_fail_cublas(c, lt.call, lt.status);
+    AMPI_TRY(ampi_cu_lt_search(c, &t->p, now, results, AMPI_CU_TRIES, &n));
     for (i = 0; i < n; i++) {
         now->algo = results[i].algo;
         AMPI_TRY(ampi_cu_time(c, t, now, &ms));
@@ -143,9 +140,11 @@ static amp_status ampi_cu_tune(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan
 static int ampi_cu_adds_up(const amp_gemm_job *p) {
     return p->sum_batches && p->k && p->d.dtype == AMP_F32 && !(p->flags & AMP_GEMM_ORDERED);
 }
-/* Batch z alone: the first one reads C as it is given, the others add to D. */
-static amp_gemm_job ampi_cu_batch_of(const amp_gemm_job *p, size_t z) {
+/* What plans are made for: the product, or batch z alone, where the first one reads C as it is given, the others add to
+   D. */
+static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     amp_gemm_job q = *p;
+    if (!ampi_cu_adds_up(p)) return q;
     q.batch = 1;
     q.sum_batches = q.bias_per_row = q.backward = 0;
     q.act = AMP_ACT_NONE;
@@ -165,7 +164,7 @@ static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
     ampi_cu_plan *plan = NULL;
     size_t z;
     for (z = 0; z < p->batch; z++) {
-        const amp_gemm_job q = ampi_cu_batch_of(p, z);
+        const amp_gemm_job q = ampi_cu_planned(p, z);
         AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
         AMPI_TRY(ampi_cu_run(c, &q, plan));
     }
@@ -181,26 +180,26 @@ static amp_status ampi_cu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), job, &plan));
     return ampi_cu_run(ampi_cu_self(ctx), job, plan);
 }
-static amp_status ampi_cu_tune_one(ampi_cuda *c, const amp_gemm_job *p) {
-    ampi_cu_plan *plan = NULL;
-    AMPI_TRY(ampi_cu_plan_for(c, p, &plan));
-    return ampi_cu_tune(c, p, plan);
-}
 static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
-    const int sum = ampi_cu_adds_up(job);
-    const amp_gemm_job first = sum ? ampi_cu_batch_of(job, 0) : *job, other = ampi_cu_batch_of(job, 1);
-    AMPI_TRY(ampi_cu_tune_one(ampi_cu_self(ctx), &first));
-    return sum ? ampi_cu_tune_one(ampi_cu_self(ctx), &other) : AMP_OK;
+    const size_t plans = ampi_cu_adds_up(job) ? 2u : 1u; /* of the first batch, and of all others */
+    ampi_cu_plan *plan = NULL;
+    size_t z;
+    for (z = 0; z < plans; z++) {
+        const amp_gemm_job p = ampi_cu_planned(job, z);
+        AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+        AMPI_TRY(ampi_cu_tune(ampi_cu_self(ctx), &p, plan));
+    }
+    return AMP_OK;
 }
 static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *job) {
-    const int sum = ampi_cu_adds_up(job);
-    const amp_gemm_job p = sum ? ampi_cu_batch_of(job, 0) : *job;
+    const amp_gemm_job p = ampi_cu_planned(job, 0);
     ampi_cu_plan *plan = NULL;
     size_t n;
     AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
     if (!text) return AMP_OK;
     ampi_cu_tell(&p, plan, text, bytes);
     n = strlen(text);
-    if (sum) snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
+    if (ampi_cu_adds_up(job))
+        snprintf(text + n, bytes - n, "; for each of %llu batches, which add up", AMPI_ULL(job->batch));
     return AMP_OK;
 }
