@@ -1,4 +1,4 @@
-/* A float that the integer type cannot hold: a GPU gives the nearest it has, and 0 for NaN; C++ says nothing. FOUND asan: outside the range */
+/* A float that the integer type cannot hold: a GPU gives the nearest, 0 for NaN. FOUND asan: outside the range */
 #include <cstdio>
 __global__ void quantize(unsigned char *to, const float *from) {
     to[threadIdx.x] = static_cast<unsigned char>(from[threadIdx.x] * 300.0f); /* HERE */
