@@ -116,7 +116,7 @@ static float *to_device(const std::vector<double> &v) {
 int main(int argc, char **argv) {
     const int steps = argc > 1 ? atoi(argv[1]) : 12, in = argc > 2 ? atoi(argv[2]) : 48,
               hidden = argc > 3 ? atoi(argv[3]) : 24;
-    const int batch = argc > 4 ? atoi(argv[4]) : 16, out = 10, checked = steps < 20 ? steps : 20;
+    const int batch = argc > 4 ? atoi(argv[4]) : 16, out = 10, checked = argc > 5 ? atoi(argv[5]) : 20; /* steps */
     const float rate = 0.1f;
     Net net = {in, hidden, out, {}, std::vector<double>(hidden), {}, std::vector<double>(out)};
     srand(1);
