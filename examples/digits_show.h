@@ -174,6 +174,7 @@ static void draw_losses(const runs *all, const struct setting *s, const options 
     plot_curve curves[MODES];
     char note[MODES][64], title[96], line1[256], line2[256], text[256];
     char *path = picture_path(o, s, "loss.svg");
+    plot_words words;
     int m, n = 0;
     size_t window;
     for (m = 0; m < MODES; m++) {
@@ -194,12 +195,16 @@ static void draw_losses(const runs *all, const struct setting *s, const options 
     strcat(line1, ".");
     sprintf(line2,
         "Same seed and same order of images for every mode. A point is the mean of %lu steps; "
-        "at the right: loss of the last epoch, test accuracy.",
+        "beside each name: loss of the last epoch, test accuracy.",
         (unsigned long)(window ? window : 1));
     finding(text, all, o, o->places > 1 ? FP16_MASTERS : FP16_PURE);
     if (!*text) finding(text, all, o, o->places > 1 ? FP16_PURE : FP16_MASTERS);
     if (!*text) finding_of_losses(text, curves, n);
-    picture_done(path, plot_losses(path, title, line1, line2, text, curves, n));
+    words.title = title;
+    words.line1 = line1;
+    words.line2 = line2;
+    words.finding = text;
+    picture_done(path, plot_losses(path, &words, curves, n));
 }
 
 static void draw_scale(const result *r, const struct mode *mode, const struct setting *s, const options *o) {
@@ -229,8 +234,8 @@ static void draw_gradients(const result *r, const struct mode *mode, const struc
             "FP16 keeps 11 bits (10 are stored, a leading 1 is implied) from 2&#8315;&#185;&#8308; to 65504, "
             "fewer below, none below 2&#8315;&#178;&#8309;.");
     picture_done(path,
-        plot_exponents(path, title, line1, line2, r->before, r->after, "Before scaling",
-            "After scaling: times the loss scale of the step"));
+        plot_exponents(
+            path, title, line1, line2, r->before, r->after, "Before scaling", "Times the loss scale of the step"));
     plot_sketch("Gradients by size, before scaling", r->before);
     plot_sketch("after scaling", r->after);
 }
@@ -293,6 +298,7 @@ static int layouts(plot_memory_row rows[6]) {
 static void draw_memory(const runs *all, const struct setting *s, const options *o) {
     plot_memory_row rows[MODES], ladder[6];
     char title[96], text[256] = "", *path = picture_path(o, s, "memory.svg");
+    plot_words words;
     int m, n = 0;
     for (m = 0; m < MODES; m++) {
         const result *r = all->of[m];
@@ -316,11 +322,13 @@ static void draw_memory(const runs *all, const struct setting *s, const options 
             (double)b->optimizer / (double)a->optimizer, (double)b->activations / (double)a->activations);
     }
     sprintf(title, "Memory by class: %s network", s->name);
-    picture_done(path,
-        plot_memory(path, title,
-            "Bytes of amp's ledger; activations with their gradients, for a batch. In a large network "
-            "activations are most of it.",
-            "Percent: of the first row.", text, rows, n, ladder, layouts(ladder)));
+    words.title = title;
+    words.line1 =
+        "Bytes of amp's ledger; activations with their gradients, for a batch. In a large network activations are "
+        "most of it.";
+    words.line2 = "Percent: of the first row.";
+    words.finding = text;
+    picture_done(path, plot_memory(path, &words, rows, n, ladder, layouts(ladder)));
 }
 
 static void draw_formats(const options *o) {

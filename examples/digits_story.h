@@ -18,6 +18,9 @@ static void story_begin(const page *p, const char *device, const options *o) {
     fputs(page_style_text_2, p->f);
     fputs(page_style_live, p->f);
     fputs(page_style_modes, p->f);
+    fputs("@media screen and (prefers-color-scheme: dark) {\n", p->f);
+    plot_dark_rules(p->f, ".picture ");
+    fputs("}\n", p->f);
     fputs("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#picture\">To the text</a>\n<header>\n", p->f);
     page_say(p,
         "<h1>Sixteen bits: what they lose, and two ways to keep it</h1>\n<p class=\"lead\">Half the bits are half "

@@ -30,9 +30,10 @@
 #define PROGRAM "gpt"
 #include "program.h" /* fail, must, allocate, claim */
 
-#include "gpt_net.h"        /* the network: parameters, forward, backward */
-#include "gpt_text.h"       /* what it reads and writes */
-#include "plot_gradients.h" /* the pictures */
+#include "gpt_net.h"     /* the network: parameters, forward, backward */
+#include "gpt_text.h"    /* what it reads and writes */
+#include "plot_beside.h" /* the pictures */
+#include "plot_gradients.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -95,7 +96,7 @@ typedef struct options {
     gpt_shape s;
     int run[MODES], tied, check, ordered;
     size_t chunks, seeds, threads, sample, seed;
-    const char *data, *out, *device;
+    const char *data, *out, *device, *draw;
 } options;
 
 typedef struct result {
@@ -439,39 +440,70 @@ static void picture_done(const char *path, int status) {
     if (status) fail("%s: could not be written: %s", path, strerror(errno));
     printf("wrote %s\n", path);
 }
+static const char loss_title[] = "A small GPT on Shakespeare: losses beside FP32's";
+
+/* The losses themselves lie on each other: each mode beside FP32. Kept as a text, too: --draw. */
+static void draw_beside(const options *o, const result *all, const char *line1) {
+    plot_besides *b = (plot_besides *)allocate(1, sizeof *b);
+    const result *reference = &all[FP32 * MAX_SEEDS];
+    char path[512];
+    int m, i;
+    b->steps = reference->steps;
+    b->points = b->steps < PLOT_POINTS ? (int)b->steps : PLOT_POINTS;
+    b->seeds = (int)o->seeds;
+    for (m = 0; m < MODES; m++) {
+        const result *r = &all[m * MAX_SEEDS];
+        plot_beside *row = &b->row[b->n];
+        if (!o->run[m]) continue;
+        strcpy(row->name, modes[m].name);
+        for (i = 0; i < b->seeds; i++)
+            row->validation[i] = r[i].validation;
+        for (i = 0; i < b->points; i++) {
+            size_t from = b->steps * (size_t)i / (size_t)b->points, to = b->steps * (size_t)(i + 1) / (size_t)b->points;
+            row->training[i] = 100 * (plot_mean(r->losses, from, to) / plot_mean(reference->losses, from, to) - 1);
+        }
+        b->n++;
+    }
+    picture(o, "loss", path);
+    picture_done(path, plot_beside_draw(path, loss_title, line1, b));
+    strcpy(path + strlen(path) - 3, "txt");
+    picture_done(path, plot_besides_keep(path, line1, b));
+    free(b);
+}
+static void draw_again(const options *o) { /* --draw */
+    plot_besides *b = (plot_besides *)allocate(1, sizeof *b);
+    char path[512], line1[256];
+    if (plot_besides_read(o->draw, line1, b)) fail("--draw: %s is not a gpt_loss.txt", o->draw);
+    picture(o, "loss", path);
+    picture_done(path, plot_beside_draw(path, loss_title, line1, b));
+    free(b);
+}
+
 static void draw_losses(const options *o, const result *all) {
     plot_curve curves[MODES];
-    char note[MODES][64], path[512], line1[256], finding[128] = "";
-    double best = 0, worst = 0;
+    plot_words words = {"A small GPT on Shakespeare, in several precisions", NULL,
+        "Same seed and same batches for every mode. Beside each name: loss over the whole validation text.", ""};
+    char note[MODES][64], path[512], line1[256];
     int m, n = 0;
+    sprintf(line1, "%d layers, %d heads, %d wide, context %d, batch %d; mean cross-entropy per character.",
+        (int)o->s.layers, (int)o->s.heads, (int)o->s.width, (int)o->s.context, (int)o->s.batch);
+    words.line1 = line1;
     for (m = 0; m < MODES; m++) {
         const result *r = &all[m * MAX_SEEDS];
         if (!o->run[m]) continue;
         sprintf(note[n], "%.4f", r->validation);
-        if (!n || r->validation < best) best = r->validation;
-        if (!n || r->validation > worst) worst = r->validation;
         curves[n].name = modes[m].name;
         curves[n].note = note[n];
         curves[n].style = &plot_styles[m];
         curves[n].y = r->losses;
         curves[n++].steps = r->steps;
     }
-    sprintf(line1, "%d layers, %d heads, %d wide, context %d, batch %d; mean cross-entropy per character.",
-        (int)o->s.layers, (int)o->s.heads, (int)o->s.width, (int)o->s.context, (int)o->s.batch);
-    if (n > 1)
-        snprintf(finding, sizeof finding, "Validation losses of the %d modes are from %.4f to %.4f: %.2f%% apart.", n,
-            best, worst, 100 * (worst / best - 1));
+    if (n > 1 && o->run[FP32]) {
+        draw_beside(o, all, line1);
+        return;
+    }
     picture(o, "loss", path);
-    if (n > 1 && o->run[FP32]) /* modes[0]; the losses themselves lie on each other */
-        picture_done(path,
-            plot_differences(path, "A small GPT on Shakespeare: training loss beside FP32's", line1,
-                "Same seed and same batches for every mode. At the right: loss over the whole validation text.",
-                finding, curves, n));
-    else
-        picture_done(path,
-            plot_losses(path, "A small GPT on Shakespeare, in several precisions", line1,
-                "Same seed and same batches for every mode. At the right: loss over the whole validation text.",
-                finding, curves, n));
+    picture_done(path, plot_losses(path, &words, curves, n));
 }
 static void draw_scale(const options *o, const result *r) {
     char path[512], line2[160];
@@ -555,6 +587,7 @@ static const char help[] =
     "  --chunks N           head and loss in N chunks of the rows: 1/N of the logits' memory. 0: as amp does it\n"
     "  --sample N           characters of text that the network writes at the end (400)\n"
     "  --out DIR            folder for the pictures (out)\n"
+    "  --draw FILE          trains nothing: draws the losses again, from a gpt_loss.txt that an earlier run wrote\n"
     "  --device cpu|cuda    where (cuda if built with it and found)\n"
     "  --threads N          CPU threads (all)\n"
     "  --cpu-time           seconds of the processor instead of the clock\n"
@@ -646,6 +679,8 @@ static options parse(int argc, char **argv) {
                 o.data = option_text(a, v);
             else if (!strcmp(a, "--out"))
                 o.out = option_text(a, v);
+            else if (!strcmp(a, "--draw"))
+                o.draw = option_text(a, v);
             else if (!strcmp(a, "--norm"))
                 o.s.norm_f16 = is_f16(a, v);
             else if (!strcmp(a, "--softmax"))
@@ -702,6 +737,11 @@ int main(int argc, char **argv) {
     text t = AMP_ZERO;
     amp_ctx *ctx;
     int wrong = 0;
+    if (o.draw) {
+        if (make_dir(o.out) && errno != EEXIST) fail("--out: %s: %s", o.out, strerror(errno));
+        draw_again(&o);
+        return 0;
+    }
     if (!o.check && !o.s.vocab) {
         t = read_text(o.data);
         if (t.n / 10 < o.s.context + 2) fail("--data: %s is too short for a context of %d", o.data, (int)o.s.context);

@@ -127,61 +127,43 @@ static int page_take_words(page_words *w, const char *line, size_t length) {
     return 1;
 }
 
-/* The results that stand in a drawing, again as text: a phone shows a part of a drawing, or makes its letters small. */
-static void page_result_text(const page *p, const char *from, const char *end) { /* without tags */
-    for (; from < end; from++) {
-        if (*from == '<') from += strcspn(from, ">");
-        if (*from != '>') putc(*from, p->f);
-    }
-}
-static const char *page_value(const char *line, const char *end, const char *name) { /* of an attribute, or NULL */
-    const char *at = strstr(line, name);
-    return at && at < end ? at + strlen(name) : NULL;
-}
-static void page_results(const page *p, const char *svg) {
-    const char *line, *end, *curve;
-    int n = 0;
-    for (line = svg; *line; line = *end ? end + 1 : end) {
-        int more;
-        end = line + strcspn(line, "\n");
-        more = page_value(line, end, "class=\"result-more\"") != NULL;
-        if (!more && !page_value(line, end, "class=\"result\"")) continue;
-        if (!more) fputs(n++ ? "</li>\n<li>" : "<ul class=\"results\">\n<li>", p->f);
-        curve = page_value(line, end, "data-line=\"");
-        if (curve) fprintf(p->f, "<i style=\"border-top: %.*s\"></i>", (int)strcspn(curve, "\""), curve);
-        if (more) putc(' ', p->f);
-        page_result_text(p, page_value(line, end, ">"), end);
-    }
-    if (n) fputs("</li>\n</ul>\n", p->f);
-}
-
-/* A drawing's own first lines: <svg ...> on two, <title>, and the white sheet. */
-static void page_picture(const page *p, const char *id, const char *path) {
-    char *svg = page_read(path), *line, *end;
+/* One form of a picture. Its own first lines: <svg ...> on two, <title>, <style>, and the sheet. */
+static page_words page_drawing(const page *p, const char *path, const char *insert) {
+    char *name = (char *)allocate(strlen(path) + strlen(insert) + 1, 1), *svg, *line, *end;
     double width = 0, height = 0;
     page_words w, again;
     memset(&w, 0, sizeof w);
     memset(&again, 0, sizeof again);
-    if (sscanf(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lf\" height=\"%lf\"", &width, &height) != 2)
-        fail("%s: not a picture of plot.h", path);
-    for (line = svg; *line; line = *end ? end + 1 : end) {
-        end = line + strcspn(line, "\n");
-        (void)page_take_words(&w, line, (size_t)(end - line));
-    }
-    fprintf(
-        p->f, "<figure id=\"%s\">\n<div class=\"scroll picture%s\">", id, strstr(svg, "data-line=") ? " curves" : "");
-    fprintf(p->f, "<svg viewBox=\"0 %.0f %.0f %.0f\" role=\"img\" ", w.top, width, height - w.top);
-    fprintf(p->f, "aria-label=\"%s. %s\" font-size=\"13\" fill=\"#222222\">\n", w.title, w.finding);
+    sprintf(name, "%.*s%s.svg", (int)(strlen(path) - strlen(".svg")), path, insert);
+    svg = page_read(name);
     line = strstr(svg, "<rect ");
-    if (!line) fail("%s: not a picture of plot.h", path);
+    if (!line ||
+        sscanf(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lf\" height=\"%lf\"", &width, &height) != 2)
+        fail("%s: not a picture of plot.h", name);
+    for (end = line; *end; end += *end == '\n') {
+        char *from = end;
+        end += strcspn(end, "\n");
+        (void)page_take_words(&w, from, (size_t)(end - from));
+    }
+    fprintf(p->f, "<svg class=\"%s\" viewBox=\"0 %.0f %.0f %.0f\" role=\"img\" ", *insert ? "phone" : "wide", w.top,
+        width, height - w.top);
+    fprintf(p->f, "aria-label=\"%s. %s\" font-size=\"13\" fill=\"#222222\">\n", w.title, w.finding);
     for (line += strcspn(line, "\n") + 1; *line; line = *end ? end + 1 : end) {
         end = line + strcspn(line, "\n");
         if (!page_take_words(&again, line, (size_t)(end - line))) fprintf(p->f, "%.*s\n", (int)(end - line), line);
     }
-    fputs("</div>\n", p->f);
-    page_results(p, svg);
-    fprintf(p->f, "<figcaption><b>%s</b> %s</figcaption>\n</figure>\n", w.finding, w.about);
     free(svg);
+    free(name);
+    return w;
+}
+
+static void page_picture(const page *p, const char *id, const char *path) {
+    page_words w;
+    fprintf(p->f, "<figure id=\"%s\">\n<div class=\"picture\">", id);
+    (void)page_drawing(p, path, "_phone");
+    w = page_drawing(p, path, "");
+    fputs("</div>\n", p->f);
+    fprintf(p->f, "<figcaption><b>%s</b> %s</figcaption>\n</figure>\n", w.finding, w.about);
 }
 
 #endif

@@ -40,34 +40,131 @@ typedef struct plot_curve {
 
 /* ---- text, lines, boxes ---------------------------------------------------------------------------------------- */
 
-static FILE *plot_open(const char *path, int width, int height, const char *title) {
-    FILE *f = fopen(path, "w");
-    if (!f) return NULL;
-    fprintf(f,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\"\n"
-        "     font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\" font-size=\"13\" fill=\"#222222\">\n"
-        "<title>%s</title>\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n",
-        width, height, width, height, title, width, height);
-    return f;
-}
-
-static int plot_close(FILE *f) {
-    int bad;
-    fprintf(f, "</svg>\n");
-    bad = ferror(f);
-    return fclose(f) || bad ? -1 : 0;
-}
-
 static void plot_text(FILE *f, double x, double y, const char *anchor, const char *extra, const char *text) {
     fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" %s>%s</text>\n", x, y, anchor, extra, text);
 }
 
 /* The words above a picture. page.h finds them again by their classes and shows them outside of it. */
-static void plot_title(FILE *f, const char *title, const char *line1, const char *line2, const char *finding) {
-    plot_text(f, 20, 30, "start", "class=\"title\" font-size=\"18\" font-weight=\"bold\"", title);
-    plot_text(f, 20, 51, "start", "class=\"about\" fill=\"" PLOT_GREY "\"", line1);
-    plot_text(f, 20, 69, "start", "class=\"about\" fill=\"" PLOT_GREY "\"", line2);
-    plot_text(f, 20, 89, "start", "class=\"finding\" font-weight=\"bold\"", finding);
+typedef struct plot_words { const char *title, *line1, *line2, *finding; } plot_words;
+
+/* Every picture has two forms: wide, and for a phone, whose file ends in _phone.svg. In the latter the words above the
+   drawing are broken into lines, and the drawing's y begins below them. */
+enum { PLOT_WIDE = 960, PLOT_PHONE = 336, PLOT_EDGE = 10 };
+static const struct plot_face {
+    const char *extra;
+    double letter, line; /* mean width of a letter, distance of lines */
+} plot_faces[3] = {
+    {"class=\"title\" font-size=\"15\" font-weight=\"bold\"", 10.0, 20},
+    {"class=\"about\" font-size=\"12\" fill=\"" PLOT_GREY "\"", 7.1, 16},
+    {"class=\"finding\" font-weight=\"bold\"", 8.7, 17},
+};
+
+/* Where a line of at most `most` letters ends: at a space, or at the end. An entity, &...;, is one letter. */
+static const char *plot_line_end(const char *text, int most) {
+    const char *at = text, *end = NULL;
+    int letters;
+    for (letters = 0; letters <= most || !end; letters++) {
+        if (!*at || *at == ' ') end = at;
+        if (!*at) break;
+        at += *at == '&' ? strcspn(at, ";") + 1 : 1;
+    }
+    return end;
+}
+/* Returns the y of the line after the last. f NULL: nothing is written. */
+static double plot_lines(FILE *f, double y, const struct plot_face *face, const char *text) {
+    int most = (int)((PLOT_PHONE - 2 * PLOT_EDGE) / face->letter);
+    while (*text) {
+        const char *end = plot_line_end(text, most);
+        if (f)
+            fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"start\" %s>%.*s</text>\n", PLOT_EDGE, y, face->extra,
+                (int)(end - text), text);
+        y += face->line;
+        text = end + strspn(end, " ");
+    }
+    return y;
+}
+static double plot_phone_head(FILE *f, const plot_words *w) { /* returns where the drawing begins */
+    double y = plot_lines(f, 26, &plot_faces[0], w->title);
+    y = plot_lines(f, y, &plot_faces[1], w->line1);
+    y = plot_lines(f, y, &plot_faces[1], w->line2);
+    return plot_lines(f, y + 3, &plot_faces[2], w->finding) - 8;
+}
+
+/* The colours on a dark sheet, for a picture alone and for page.h. */
+static const struct plot_dark {
+    const char *what, *light, *dark;
+} plot_darks[] = {
+    {"fill", "white", "#1B1E24"}, /* the sheet */
+    {"fill", "#222222", "#E9E7E3"},
+    {"stroke", "#222222", "#E9E7E3"},
+    {"fill", PLOT_GREY, "#AAB0BA"},
+    {"stroke", "#E4E4E4", "#363C46"},
+    {"stroke", "#D0D0D0", "#363C46"},
+    {"fill", "#FBE3D6", "#43291A"},
+    {"fill", "#FFF6D6", "#3B3318"},
+    {"fill", "#DCEBF7", "#1B3245"},
+    {"fill", "#E2E2E2", "#2A2F37"},
+    {"fill", "#F4F4F4", "#2A2F37"},
+    {"fill", "#333333", "#B9BEC7"},
+    {"fill", "#0072B2", "#3F9FDF"},
+    {"stroke", "#0072B2", "#4AA8E8"},
+    {"fill", PLOT_BAD, "#F07C28"},
+    {"stroke", PLOT_BAD, "#F07C28"},
+    {"fill", PLOT_WARN, "#FF9D5C"},
+    {"stroke", "#B8B8B8", "#6D737D"},
+    {"fill", "#56467D", "#8A78B8"},
+    {"stroke", "#56467D", "#A794D6"},
+};
+static void plot_dark_rules(FILE *f, const char *within) {
+    size_t i;
+    for (i = 0; i < sizeof plot_darks / sizeof plot_darks[0]; i++)
+        fprintf(f, "%s[%s='%s'] { %s: %s; }\n", within, plot_darks[i].what, plot_darks[i].light, plot_darks[i].what,
+            plot_darks[i].dark);
+    fprintf(f, "%s.inside { fill: #0D0F12; }\n", within);
+}
+
+static FILE *plot_file(const char *path, const char *insert) { /* insert stands before .svg */
+    size_t stem = strlen(path) - strlen(".svg");
+    char *name = (char *)malloc(strlen(path) + strlen(insert) + 1);
+    FILE *f;
+    if (!name) return NULL;
+    sprintf(name, "%.*s%s.svg", (int)stem, path, insert);
+    f = fopen(name, "w");
+    free(name);
+    return f;
+}
+
+/* width: PLOT_PHONE, or of the wide form. height: of the wide form's sheet, or of the phone form's drawing. */
+static FILE *plot_open(const char *path, int width, int height, const plot_words *w) {
+    int phone = width == PLOT_PHONE;
+    double head = phone ? plot_phone_head(NULL, w) : 0;
+    FILE *f = plot_file(path, phone ? "_phone" : "");
+    if (!f) return NULL;
+    height += (int)head;
+    fprintf(f,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\"\n"
+        "     font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\" font-size=\"13\" fill=\"#222222\">\n"
+        "<title>%s</title>\n<style>@media (prefers-color-scheme: dark) {\n",
+        width, height, width, height, w->title);
+    plot_dark_rules(f, "");
+    fprintf(f, "}</style>\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", width, height);
+    if (phone) {
+        plot_phone_head(f, w);
+    } else {
+        plot_text(f, 20, 30, "start", "class=\"title\" font-size=\"18\" font-weight=\"bold\"", w->title);
+        plot_text(f, 20, 51, "start", "class=\"about\" fill=\"" PLOT_GREY "\"", w->line1);
+        plot_text(f, 20, 69, "start", "class=\"about\" fill=\"" PLOT_GREY "\"", w->line2);
+        plot_text(f, 20, 89, "start", "class=\"finding\" font-weight=\"bold\"", w->finding);
+    }
+    fprintf(f, "<g transform=\"translate(0 %.0f)\">\n", head);
+    return f;
+}
+
+static int plot_close(FILE *f) {
+    int bad;
+    fprintf(f, "</g></svg>\n");
+    bad = ferror(f);
+    return fclose(f) || bad ? -1 : 0;
 }
 
 static void plot_power(FILE *f, double x, double y, const char *anchor, int exponent) { /* 2 with a raised exponent */
@@ -157,14 +254,18 @@ static double plot_mean(const float *y, size_t from, size_t to) {
 }
 
 /* The area of the losses: x over steps from left to right, y over the logarithm of the loss from low to high. */
-static const double plot_loss_left = 70, plot_loss_right = 700, plot_loss_top = 138, plot_loss_bottom = 520;
 typedef struct plot_losses_area {
+    double left, right, top, bottom;
+    int phone; /* names stand in rows below, not at the right */
     size_t steps, points;
     double low, high; /* powers of ten */
 } plot_losses_area;
 
 static double plot_loss_y(const plot_losses_area *a, double loss) {
-    return plot_loss_bottom - (log10(loss) - a->low) / (a->high - a->low) * (plot_loss_bottom - plot_loss_top);
+    return a->bottom - (log10(loss) - a->low) / (a->high - a->low) * (a->bottom - a->top);
+}
+static double plot_loss_x(const plot_losses_area *a, size_t i) {
+    return a->left + (a->right - a->left) * ((double)i + 0.5) / (double)a->points;
 }
 
 /* Point i of a curve, or 0 where the loss is not a positive number: Inf and NaN are left out. */
@@ -173,8 +274,9 @@ static double plot_loss_at(const plot_losses_area *a, const plot_curve *c, size_
     return m > 0 && m < 1e30 ? m : 0;
 }
 
-static plot_losses_area plot_losses_fit(const plot_curve *curves, int n) {
-    plot_losses_area a;
+static plot_losses_area plot_losses_fit(int width, const plot_curve *curves, int n) {
+    static const plot_losses_area wide = {70, 700, 138, 520, 0, 0, 0, 0, 0}, phone = {40, 314, 34, 264, 1, 0, 0, 0, 0};
+    plot_losses_area a = width == PLOT_PHONE ? phone : wide;
     double low = 1e30, high = 0;
     size_t i;
     int k;
@@ -203,18 +305,21 @@ static void plot_losses_axes(FILE *f, const plot_losses_area *a) {
         for (j = 0; j < 3; j++) {
             double loss = pow(10.0, e) * mark[j], y = plot_loss_y(a, loss);
             if (log10(loss) < a->low || log10(loss) > a->high) continue;
-            plot_line(f, plot_loss_left, y, plot_loss_right, y, "stroke=\"#E4E4E4\"");
+            plot_line(f, a->left, y, a->right, y, "stroke=\"#E4E4E4\"");
             sprintf(text, "%g", loss);
-            plot_text(f, plot_loss_left - 8, y + 4, "end", "", text);
+            plot_text(f, a->left - 8, y + 4, "end", "", text);
         }
-    plot_step_axis(f, plot_loss_left, plot_loss_right, plot_loss_bottom, 0, (double)a->steps);
-    plot_text(f, (plot_loss_left + plot_loss_right) / 2, plot_loss_bottom + 42, "middle", "", "training step");
-    fprintf(f, "<text transform=\"translate(18 %.0f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
-        (plot_loss_top + plot_loss_bottom) / 2, "training loss (logarithmic)");
+    plot_step_axis(f, a->left, a->right, a->bottom, 0, (double)a->steps);
+    plot_text(f, (a->left + a->right) / 2, a->bottom + (a->phone ? 36 : 42), "middle", "", "training step");
+    if (a->phone)
+        plot_text(f, PLOT_EDGE, a->top - 14, "start", "font-size=\"12\"", "training loss (logarithmic)");
+    else
+        fprintf(f, "<text transform=\"translate(18 %.0f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
+            (a->top + a->bottom) / 2, "training loss (logarithmic)");
 }
 
-static void plot_losses_legend(FILE *f, const plot_curve *curves, int n) {
-    double x = plot_loss_left;
+static void plot_losses_legend(FILE *f, const plot_losses_area *a, const plot_curve *curves, int n) {
+    double x = a->left;
     int k;
     for (k = 0; k < n; k++) {
         plot_begin_curve(f, curves[k].style);
@@ -227,7 +332,7 @@ static void plot_losses_legend(FILE *f, const plot_curve *curves, int n) {
 
 /* One curve, with a gap where points are left out. Returns the height at which it ends. */
 static double plot_losses_curve(FILE *f, const plot_losses_area *a, const plot_curve *c) {
-    double end = plot_loss_top;
+    double end = a->top;
     int gap = 1;
     size_t i;
     for (i = 0; i < a->points; i++) {
@@ -240,19 +345,18 @@ static double plot_losses_curve(FILE *f, const plot_losses_area *a, const plot_c
         if (gap) plot_begin_curve(f, c->style);
         gap = 0;
         end = plot_loss_y(a, loss);
-        fprintf(f, "%.1f,%.1f ",
-            plot_loss_left + (plot_loss_right - plot_loss_left) * ((double)i + 0.5) / (double)a->points, end);
+        fprintf(f, "%.1f,%.1f ", plot_loss_x(a, i), end);
     }
     if (!gap) plot_end_curve(f);
     return end;
 }
 
-/* Labels at the right, sorted by the heights at which the curves end, then pushed apart so that none hides another.
-   On a phone page.h repeats them below the picture; data-line is how the curve looks. */
-static void plot_losses_labels(FILE *f, const plot_curve *curves, const double *end, int n) {
-    double label[PLOT_MAX], lowest = plot_loss_bottom + 8;
+/* The names with their notes, sorted by the heights at which the curves end. Wide: at the right, pushed apart so that
+   none hides another. */
+static void plot_losses_labels(FILE *f, const plot_losses_area *a, const plot_curve *curves, const double *end, int n) {
+    double label[PLOT_MAX], lowest = a->bottom + 8;
     int order[PLOT_MAX], k, j;
-    char text[128], extra[128];
+    char text[128];
     for (k = 0; k < n; k++) {
         for (j = k; j > 0 && end[order[j - 1]] > end[k]; j--)
             order[j] = order[j - 1];
@@ -266,127 +370,69 @@ static void plot_losses_labels(FILE *f, const plot_curve *curves, const double *
         if (label[k] > lowest) label[k] = lowest;
     for (k = 0; k < n; k++) {
         const plot_curve *c = &curves[order[k]];
-        sprintf(text, "stroke=\"%s\" stroke-width=\"1.4\"", c->style->colour);
-        plot_line(f, plot_loss_right - 1, end[order[k]], plot_loss_right + 18, label[k], text);
+        double x = a->right + 22, y = label[k];
+        if (a->phone) {
+            x = 58;
+            y = a->bottom + 62 + 20 * k;
+            plot_begin_curve(f, c->style);
+            fprintf(f, "%d,%.0f 48,%.0f", PLOT_EDGE, y, y);
+            plot_end_curve(f);
+        } else {
+            sprintf(text, "stroke=\"%s\" stroke-width=\"1.4\"", c->style->colour);
+            plot_line(f, a->right - 1, end[order[k]], a->right + 18, y, text);
+        }
         sprintf(text, "%.24s <tspan fill=\"" PLOT_GREY "\">%.48s</tspan>", c->name, c->note);
-        sprintf(extra, "class=\"result\" data-line=\"%.0fpx %s %s\" font-size=\"12\"", ceil(c->style->width),
-            *c->style->dash ? "dashed" : "solid", c->style->colour);
-        plot_text(f, plot_loss_right + 22, label[k] + 4, "start", extra, text);
+        plot_text(f, x, y + 4, "start", "font-size=\"12\"", text);
     }
 }
 
-static inline int plot_losses(const char *path, const char *title, const char *line1, const char *line2,
-    const char *finding, const plot_curve *curves, int n) {
-    plot_losses_area a = plot_losses_fit(curves, n);
+static int plot_losses_form(const char *path, int width, const plot_words *words, const plot_curve *curves, int n) {
+    plot_losses_area a = plot_losses_fit(width, curves, n);
     double end[PLOT_MAX];
-    FILE *f = plot_open(path, 960, 580, title);
+    FILE *f = plot_open(path, width, a.phone ? (int)a.bottom + 60 + 20 * n : 580, words);
     int k;
     if (!f) return -1;
-    plot_title(f, title, line1, line2, finding);
     plot_losses_axes(f, &a);
-    plot_losses_legend(f, curves, n);
+    if (!a.phone) plot_losses_legend(f, &a, curves, n);
     for (k = 0; k < n; k++) /* wide curves first, the others on top of them */
         if (curves[k].style->width > 3) end[k] = plot_losses_curve(f, &a, &curves[k]);
     for (k = 0; k < n; k++)
         if (curves[k].style->width <= 3) end[k] = plot_losses_curve(f, &a, &curves[k]);
-    plot_losses_labels(f, curves, end, n);
+    plot_losses_labels(f, &a, curves, end, n);
     return plot_close(f);
 }
-
-/* ---- differences of losses ------------------------------------------------------------------------------------- */
-
-/* In percent of the loss of another curve, at point i; 0 where one of them is not a positive number. */
-static double plot_difference_at(const plot_losses_area *a, const plot_curve *c, const plot_curve *to, size_t i) {
-    double loss = plot_loss_at(a, c, i), beside = plot_loss_at(a, to, i);
-    return loss > 0 && beside > 0 ? 100 * (loss / beside - 1) : 0;
-}
-
-static double plot_difference_y(double most, double difference) { /* what is beyond most: at the border */
-    double share = difference / most;
-    if (share > 1) share = 1;
-    if (share < -1) share = -1;
-    return (plot_loss_bottom + plot_loss_top) / 2 - share * (plot_loss_bottom - plot_loss_top) / 2;
-}
-
-static void plot_differences_axes(FILE *f, size_t steps, double most) {
-    double tick = plot_tick(2 * most), at;
-    char text[32];
-    for (at = -floor(most / tick) * tick; at <= most; at += tick) {
-        double y = plot_difference_y(most, at);
-        plot_line(f, plot_loss_left, y, plot_loss_right, y, "stroke=\"#E4E4E4\"");
-        sprintf(text, "%+.2g%%", fabs(at) < tick / 2 ? 0 : at);
-        plot_text(f, plot_loss_left - 8, y + 4, "end", "", fabs(at) < tick / 2 ? "0" : text);
-    }
-    plot_step_axis(f, plot_loss_left, plot_loss_right, plot_loss_bottom, 0, (double)steps);
-    plot_text(f, (plot_loss_left + plot_loss_right) / 2, plot_loss_bottom + 42, "middle", "", "training step");
-}
-
-static double plot_difference_curve(
-    FILE *f, const plot_losses_area *a, double most, const plot_curve *c, const plot_curve *to) {
-    double y = 0;
-    size_t i;
-    plot_begin_curve(f, c->style);
-    for (i = 0; i < a->points; i++) {
-        y = plot_difference_y(most, plot_difference_at(a, c, to, i));
-        fprintf(f, "%.1f,%.1f ",
-            plot_loss_left + (plot_loss_right - plot_loss_left) * ((double)i + 0.5) / (double)a->points, y);
-    }
-    plot_end_curve(f);
-    return y;
-}
-
-/* Curves that lie on each other: how far each is from the first, curves[0], which is the line at 0. The first tenth of
-   the run does not decide how far the axis goes. */
-static inline int plot_differences(const char *path, const char *title, const char *line1, const char *line2,
-    const char *finding, const plot_curve *curves, int n) {
-    plot_losses_area a = plot_losses_fit(curves, n);
-    double end[PLOT_MAX], most = 0.01;
-    FILE *f = plot_open(path, 960, 580, title);
-    size_t i;
-    int k;
-    if (!f) return -1;
-    for (k = 1; k < n; k++)
-        for (i = a.points / 10; i < a.points; i++) {
-            double far = 1.1 * fabs(plot_difference_at(&a, &curves[k], &curves[0], i));
-            if (far > most) most = far;
-        }
-    plot_title(f, title, line1, line2, finding);
-    plot_differences_axes(f, a.steps, most);
-    plot_losses_legend(f, curves, n);
-    for (k = 0; k < n; k++) /* as in plot_losses */
-        if (curves[k].style->width > 3) end[k] = plot_difference_curve(f, &a, most, &curves[k], &curves[0]);
-    for (k = 0; k < n; k++)
-        if (curves[k].style->width <= 3) end[k] = plot_difference_curve(f, &a, most, &curves[k], &curves[0]);
-    plot_losses_labels(f, curves, end, n);
-    return plot_close(f);
+static inline int plot_losses(const char *path, const plot_words *words, const plot_curve *curves, int n) {
+    if (plot_losses_form(path, PLOT_WIDE, words, curves, n)) return -1;
+    return plot_losses_form(path, PLOT_PHONE, words, curves, n);
 }
 
 /* ---- loss scale ------------------------------------------------------------------------------------------------ */
-
-static const double plot_scale_top = 138, plot_scale_bottom = 440;
 
 typedef struct plot_scales {
     const float *scale; /* one per step */
     const unsigned char *skipped;
     int low, high; /* powers of two */
+    double top, bottom;
 } plot_scales;
 
 static double plot_scale_y(const plot_scales *s, double scale) {
-    return plot_scale_bottom - (log2(scale) - s->low) / (s->high - s->low) * (plot_scale_bottom - plot_scale_top);
+    return s->bottom - (log2(scale) - s->low) / (s->high - s->low) * (s->bottom - s->top);
 }
 
 /* The first n steps, between x0 and x1. */
-static void plot_scale_panel(FILE *f, const plot_scales *s, size_t n, double x0, double x1) {
+static void plot_scale_panel(FILE *f, const plot_scales *s, const char *heading, size_t n, double x0, double x1) {
     static const plot_style style = {"#0072B2", "", 2.2};
     double width = (x1 - x0) / (double)n;
-    int e, every = (s->high - s->low) / 12 + 1;
+    int e, every = (int)((s->high - s->low) * 20 / (s->bottom - s->top)) + 1;
     size_t i;
+    plot_text(f, (x0 + x1) / 2, s->top - 22, "middle", "font-weight=\"bold\"", heading);
+    plot_text(f, (x0 + x1) / 2, s->bottom + 42, "middle", "", "training step");
     for (e = s->low; e <= s->high; e += every) {
         double y = plot_scale_y(s, ldexp(1.0, e));
         plot_line(f, x0, y, x1, y, "stroke=\"#E4E4E4\"");
         plot_power(f, x0 - 8, y + 5, "end", e);
     }
-    plot_step_axis(f, x0, x1, plot_scale_bottom, 0, (double)n);
+    plot_step_axis(f, x0, x1, s->bottom, 0, (double)n);
     plot_begin_curve(f, &style);
     for (i = 0; i < n; i++) { /* a stair: the scale holds from step i to step i + 1 */
         float is = s->scale[i], was = i > 0 ? s->scale[i - 1] : is;
@@ -416,14 +462,46 @@ static void plot_scale_finding(char text[256], const plot_scales *s, size_t step
         (unsigned long)steps, (unsigned long)early);
 }
 
+static void plot_scale_key(FILE *f, double x, double y, double x2, double y2) {
+    plot_line(f, x, y, x + 26, y, "stroke=\"#0072B2\" stroke-width=\"2.2\"");
+    plot_text(f, x + 32, y + 4, "start", "font-size=\"12\"", "loss scale");
+    fprintf(f, "<path d=\"M%.0f %.0f l-5 -9 h10 z\" fill=\"" PLOT_BAD "\"/>\n", x2, y2 + 4);
+    plot_text(f, x2 + 11, y2 + 4, "start", "font-size=\"12\"", "step skipped: a gradient overflowed FP16");
+}
+
+static int plot_scale_form(const char *path, int width, const plot_words *words, plot_scales s, size_t steps) {
+    size_t first = steps / 2 < 24 ? steps / 2 + 1 : 24;
+    int phone = width == PLOT_PHONE;
+    char text[64];
+    FILE *f = plot_open(path, width, phone ? 548 : 505, words);
+    if (!f) return -1;
+    sprintf(text, "the first %d steps", (int)first);
+    s.top = phone ? 62 : 138;
+    s.bottom = phone ? 214 : 440;
+    if (phone) {
+        plot_text(f, PLOT_EDGE, 22, "start", "font-size=\"12\"", "loss scale, upwards");
+        plot_scale_panel(f, &s, text, first, 44, 314);
+        s.top += 242;
+        s.bottom += 242;
+        plot_scale_panel(f, &s, "the whole run", steps, 44, 314);
+        plot_scale_key(f, PLOT_EDGE, 512, PLOT_EDGE + 5, 532);
+    } else {
+        plot_scale_panel(f, &s, text, first, 70, 330);
+        plot_scale_panel(f, &s, "the whole run", steps, 400, 910);
+        fprintf(f, "<text transform=\"translate(20 %.0f) rotate(-90)\" text-anchor=\"middle\">loss scale</text>\n",
+            (s.top + s.bottom) / 2);
+        plot_scale_key(f, 400, 494, 520, 494);
+    }
+    return plot_close(f);
+}
+
 static inline int plot_scale(const char *path, const char *title, const char *line1, const char *line2,
     const float *scale, const unsigned char *skipped, size_t steps) {
-    size_t first = steps / 2 < 24 ? steps / 2 + 1 : 24, i;
     float low = scale[0], high = scale[0];
     plot_scales s;
+    plot_words words;
     char text[256];
-    FILE *f = plot_open(path, 940, 505, title);
-    if (!f) return -1;
+    size_t i;
     for (i = 0; i < steps; i++) {
         if (scale[i] < low) low = scale[i];
         if (scale[i] > high) high = scale[i];
@@ -432,22 +510,14 @@ static inline int plot_scale(const char *path, const char *title, const char *li
     s.skipped = skipped;
     s.low = (int)floor(log2((double)low)) - 1;
     s.high = (int)ceil(log2((double)high)) + 1;
+    s.top = s.bottom = 0;
     plot_scale_finding(text, &s, steps);
-    plot_title(f, title, line1, line2, text);
-    sprintf(text, "the first %d steps", (int)first);
-    plot_text(f, 200, plot_scale_top - 22, "middle", "font-weight=\"bold\"", text);
-    plot_text(f, 640, plot_scale_top - 22, "middle", "font-weight=\"bold\"", "the whole run");
-    plot_scale_panel(f, &s, first, 70, 330);
-    plot_scale_panel(f, &s, steps, 400, 910);
-    plot_text(f, 200, plot_scale_bottom + 42, "middle", "", "training step");
-    plot_text(f, 640, plot_scale_bottom + 42, "middle", "", "training step");
-    fprintf(f, "<text transform=\"translate(20 %.0f) rotate(-90)\" text-anchor=\"middle\">loss scale</text>\n",
-        (plot_scale_top + plot_scale_bottom) / 2);
-    plot_line(f, 400, plot_scale_bottom + 54, 426, plot_scale_bottom + 54, "stroke=\"#0072B2\" stroke-width=\"2.2\"");
-    plot_text(f, 432, plot_scale_bottom + 58, "start", "font-size=\"12\"", "loss scale");
-    fprintf(f, "<path d=\"M520 %.0f l-5 -9 h10 z\" fill=\"" PLOT_BAD "\"/>\n", plot_scale_bottom + 58);
-    plot_text(f, 531, plot_scale_bottom + 58, "start", "font-size=\"12\"", "step skipped: a gradient overflowed FP16");
-    return plot_close(f);
+    words.title = title;
+    words.line1 = line1;
+    words.line2 = line2;
+    words.finding = text;
+    if (plot_scale_form(path, 940, &words, s, steps)) return -1;
+    return plot_scale_form(path, PLOT_PHONE, &words, s, steps);
 }
 
 #endif

@@ -32,16 +32,16 @@ static double plot_share_in(const double *share, const struct plot_region *r) {
 }
 
 typedef struct plot_exponent_area {
-    double top, bottom, most; /* most: the share at the height of the area */
-    int low, high;            /* powers of two */
+    double left, right, top, bottom, most; /* most: the share at the height of the area */
+    int low, high;                         /* powers of two */
+    int phone;                             /* what becomes of the gradients stands below, not in the regions */
 } plot_exponent_area;
-static const double plot_exponent_left = 70, plot_exponent_right = 910;
 
 static double plot_exponent_width(const plot_exponent_area *a) { /* of one power of two */
-    return (plot_exponent_right - plot_exponent_left) / (a->high - a->low);
+    return (a->right - a->left) / (a->high - a->low);
 }
 static double plot_exponent_x(const plot_exponent_area *a, int e) {
-    return plot_exponent_left + (e - a->low) * plot_exponent_width(a);
+    return a->left + (e - a->low) * plot_exponent_width(a);
 }
 static double plot_exponent_height(const plot_exponent_area *a, double share) {
     return share / a->most * (a->bottom - a->top - 8);
@@ -58,42 +58,69 @@ static void plot_exponent_region(
     middle = (x0 + x1) / 2;
     sprintf(text, "fill=\"%s\"", r->colour);
     plot_rect(f, x0, a->top, x1 - x0, a->bottom - a->top, text);
-    plot_text(f, middle, a->top - 22, "middle", "font-size=\"11\"", r->name);
-    if (sum > 0 && sum < 0.0005)
-        sprintf(text, "%s, &lt;0.1%%", r->what);
-    else
-        sprintf(text, "%s, %.1f%%", r->what, 100.0 * sum);
-    plot_text(f, middle, a->top - 7, "middle", "font-size=\"11\" font-weight=\"bold\"", text);
+    if (!a->phone) {
+        plot_text(f, middle, a->top - 22, "middle", "font-size=\"11\"", r->name);
+        if (sum > 0 && sum < 0.0005)
+            sprintf(text, "%s, &lt;0.1%%", r->what);
+        else
+            sprintf(text, "%s, %.1f%%", r->what, 100.0 * sum);
+        plot_text(f, middle, a->top - 7, "middle", "font-size=\"11\" font-weight=\"bold\"", text);
+    }
     sprintf(text, "fill=\"%s\"", r->bar);
     for (e = from; e < to; e++) {
         double height = plot_exponent_height(a, share[e + 127]);
         plot_rect(f, plot_exponent_x(a, e) + 1, a->bottom - height, plot_exponent_width(a) - 2, height, text);
     }
-    if (to < a->high) plot_line(f, x1, a->top - 34, x1, a->bottom, "stroke=\"#999999\" stroke-dasharray=\"3 3\"");
+    if (to < a->high)
+        plot_line(f, x1, a->top - (a->phone ? 0 : 34), x1, a->bottom, "stroke=\"#999999\" stroke-dasharray=\"3 3\"");
+}
+
+/* Of a phone's form: what becomes of the gradients, in two columns. */
+static void plot_exponent_key(FILE *f, const double *share, double y) {
+    static const char *const names[PLOT_REGIONS] = {"lost, 0", "subnormal", "normal", "overflow, Inf"};
+    char text[96];
+    int r;
+    for (r = 0; r < PLOT_REGIONS; r++) {
+        double x = r < 2 ? PLOT_EDGE : 174, sum = plot_share_in(share, &plot_regions[r]);
+        sprintf(text, "fill=\"%s\"", plot_regions[r].bar);
+        plot_rect(f, x, y + 20 * (r % 2) - 10, 12, 12, text);
+        if (sum > 0 && sum < 0.0005)
+            sprintf(text, "%s: <tspan font-weight=\"bold\">&lt;0.1%%</tspan>", names[r]);
+        else
+            sprintf(text, "%s: <tspan font-weight=\"bold\">%.1f%%</tspan>", names[r], 100 * sum);
+        plot_text(f, x + 18, y + 20 * (r % 2), "start", "font-size=\"12\"", text);
+    }
 }
 
 static void plot_exponent_panel(FILE *f, const plot_exponent_area *a, const double *share, const char *heading) {
     double mark;
     char text[96];
     int r, e;
-    plot_text(f, plot_exponent_left, a->top - 46, "start", "font-weight=\"bold\"", heading);
+    if (a->phone)
+        plot_text(f, PLOT_EDGE, a->top - 12, "start", "font-weight=\"bold\"", heading);
+    else
+        plot_text(f, a->left, a->top - 46, "start", "font-weight=\"bold\"", heading);
     for (r = 0; r < PLOT_REGIONS; r++)
         plot_exponent_region(f, a, &plot_regions[r], share);
-    plot_line(f, plot_exponent_left, a->bottom, plot_exponent_right, a->bottom, "stroke=\"#222222\"");
+    plot_line(f, a->left, a->bottom, a->right, a->bottom, "stroke=\"#222222\"");
     for (e = a->low; e <= a->high; e++) {
         double x = plot_exponent_x(a, e);
-        if (e % 4 != 0) continue;
+        if (e % (a->phone ? 16 : 4) != 0) continue;
         plot_line(f, x, a->bottom, x, a->bottom + 5, "stroke=\"#222222\"");
         plot_power(f, x, a->bottom + 21, "middle", e);
     }
     for (mark = 0; mark <= a->most; mark += plot_tick(a->most)) {
         double y = a->bottom - plot_exponent_height(a, mark);
         sprintf(text, "%g%%", 100.0 * mark);
-        plot_text(f, plot_exponent_left - 8, y + 4, "end", "font-size=\"11\"", text);
-        plot_line(f, plot_exponent_left - 5, y, plot_exponent_left, y, "stroke=\"#222222\"");
+        plot_text(f, a->left - 8, y + 4, "end", a->phone ? "font-size=\"12\"" : "font-size=\"11\"", text);
+        plot_line(f, a->left - 5, y, a->left, y, "stroke=\"#222222\"");
     }
-    fprintf(f, "<text transform=\"translate(16 %.0f) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">%s</text>\n",
-        (a->top + a->bottom) / 2, "share of gradients");
+    if (a->phone)
+        plot_exponent_key(f, share, a->bottom + 48);
+    else
+        fprintf(f,
+            "<text transform=\"translate(16 %.0f) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">%s</text>\n",
+            (a->top + a->bottom) / 2, "share of gradients");
 }
 
 /* What FP16 loses of the gradients before and after scaling. */
@@ -106,14 +133,14 @@ static void plot_exponents_finding(char text[200], const double *before, const d
         100 * plot_share_in(after, &plot_regions[0]), 100 * plot_share_in(after, &plot_regions[1]));
 }
 
-static inline int plot_exponents(const char *path, const char *title, const char *line1, const char *line2,
-    const double *before, const double *after, const char *heading_before, const char *heading_after) {
-    plot_exponent_area a = {168, 348, 0, PLOT_LOST - 9, PLOT_OVER + 6};
-    FILE *f = plot_open(path, 940, 680, title);
-    char text[200];
+static int plot_exponents_form(const char *path, int width, const plot_words *words, const double *before,
+    const double *after, const char *heading_before, const char *heading_after) {
+    static const plot_exponent_area wide = {70, 910, 168, 348, 0, PLOT_LOST - 9, PLOT_OVER + 6, 0};
+    static const plot_exponent_area phone = {44, 326, 54, 194, 0, PLOT_LOST - 9, PLOT_OVER + 6, 1};
+    plot_exponent_area a = width == PLOT_PHONE ? phone : wide;
+    FILE *f = plot_open(path, width, a.phone ? 548 : 680, words);
     int e;
     if (!f) return -1;
-    plot_exponents_finding(text, before, after);
     for (e = -127; e <= 127; e++) {
         double m = before[e + 127] > after[e + 127] ? before[e + 127] : after[e + 127];
         if (m > a.most) a.most = m;
@@ -121,13 +148,23 @@ static inline int plot_exponents(const char *path, const char *title, const char
         if (m > 0.002 && e >= a.high) a.high = e + 1;
     }
     if (a.most <= 0) a.most = 1;
-    plot_title(f, title, line1, line2, text);
+    if (a.phone) plot_text(f, PLOT_EDGE, 20, "start", "font-size=\"12\"", "Share of gradients, by size |g|");
     plot_exponent_panel(f, &a, before, heading_before);
-    a.top = 448;
-    a.bottom = 628;
+    a.top += a.phone ? 262 : 280;
+    a.bottom += a.phone ? 262 : 280;
     plot_exponent_panel(f, &a, after, heading_after);
-    plot_text(f, 490, 668, "middle", "", "size of a gradient, |g|");
+    if (!a.phone) plot_text(f, 490, 668, "middle", "", "size of a gradient, |g|");
     return plot_close(f);
+}
+
+static inline int plot_exponents(const char *path, const char *title, const char *line1, const char *line2,
+    const double *before, const double *after, const char *heading_before, const char *heading_after) {
+    plot_words words = {title, line1, line2, NULL};
+    char text[200];
+    plot_exponents_finding(text, before, after);
+    words.finding = text;
+    if (plot_exponents_form(path, 940, &words, before, after, heading_before, heading_after)) return -1;
+    return plot_exponents_form(path, PLOT_PHONE, &words, before, after, heading_before, heading_after);
 }
 
 /* ---- gradients by tensor --------------------------------------------------------------------------------------- */
@@ -136,44 +173,36 @@ typedef struct plot_tensor {
     char name[48];
     double share[255]; /* as for plot_exponents */
 } plot_tensor;
-static const double plot_tensor_left = 190, plot_tensor_right = 690, plot_tensor_top = 190, plot_tensor_step = 21;
-
 typedef struct plot_tensor_area {
+    double left, right, top, step, bottom;
+    int phone;            /* names stand above their rows, and "zero" and "subnormal" are one number */
     int low, high, scale; /* powers of two; scale: the loss scale that is drawn beside FP16's range */
-    double bottom;
 } plot_tensor_area;
 
 static double plot_tensor_x(const plot_tensor_area *a, double e) {
-    double x = plot_tensor_left + (plot_tensor_right - plot_tensor_left) * (e - a->low) / (a->high - a->low);
-    if (x < plot_tensor_left) return plot_tensor_left;
-    return x > plot_tensor_right ? plot_tensor_right : x;
+    double x = a->left + (a->right - a->left) * (e - a->low) / (a->high - a->low);
+    if (x < a->left) return a->left;
+    return x > a->right ? a->right : x;
 }
 /* What FP16 holds of gradients that are multiplied by 2^shift, as a bar. */
 static void plot_tensor_range(FILE *f, const plot_tensor_area *a, int shift, double y, const char *name) {
     char text[64];
     int r;
-    plot_text(f, plot_tensor_left - 8, y + 9, "end", "font-size=\"12\"", name);
+    if (a->phone)
+        plot_text(f, a->right + 8, y + 10, "start", "font-size=\"12\"", name);
+    else
+        plot_text(f, a->left - 8, y + 9, "end", "font-size=\"12\"", name);
     for (r = 1; r <= 2; r++) {
         double x0 = plot_tensor_x(a, plot_regions[r].from - shift), x1 = plot_tensor_x(a, plot_regions[r].to - shift);
         sprintf(text, "fill=\"%s\"", plot_regions[r].bar);
         plot_rect(f, x0, y, x1 - x0, 11, text);
     }
 }
-static void plot_tensor_row(FILE *f, const plot_tensor_area *a, const plot_tensor *t, double y) {
-    double width = (plot_tensor_right - plot_tensor_left) / (a->high - a->low), most = 1e-12, sum[4];
+/* What FP16 makes zero and subnormal, without and with the scale, in percent. */
+static void plot_tensor_numbers(FILE *f, const plot_tensor_area *a, const plot_tensor *t, double y) {
+    double sum[4];
     char text[64];
     int r, e;
-    plot_text(f, plot_tensor_left - 8, y - 3, "end", "font-size=\"12\"", t->name);
-    for (e = a->low; e < a->high; e++)
-        if (t->share[e + 127] > most) most = t->share[e + 127];
-    for (r = 0; r < PLOT_REGIONS; r++)
-        for (e = a->low; e < a->high; e++) {
-            double height = t->share[e + 127] / most * (plot_tensor_step - 4);
-            if (e < plot_regions[r].from || e >= plot_regions[r].to || height < 0.05) continue;
-            sprintf(text, "fill=\"%s\"", plot_regions[r].bar);
-            plot_rect(f, plot_tensor_x(a, e) + 0.5, y - height, width - 1, height, text);
-        }
-    plot_line(f, plot_tensor_left, y, plot_tensor_right, y, "stroke=\"#D0D0D0\"");
     memset(sum, 0, sizeof sum);
     for (e = -127; e <= 127; e++) {
         double s = t->share[e + 127];
@@ -182,11 +211,39 @@ static void plot_tensor_row(FILE *f, const plot_tensor_area *a, const plot_tenso
         if (e + a->scale < PLOT_LOST) sum[2] += s;
         if (e + a->scale >= PLOT_LOST && e + a->scale < PLOT_NORMAL) sum[3] += s;
     }
+    if (a->phone) {
+        sprintf(text, "%.1f", 100 * (sum[0] + sum[1]));
+        plot_text(f, a->right + 46, y - 3, "end", "font-size=\"12\"", text);
+        sprintf(text, "%.1f", 100 * (sum[2] + sum[3]));
+        plot_text(f, a->right + 94, y - 3, "end", "font-size=\"12\"", text);
+        return;
+    }
     for (r = 0; r < 4; r++) {
         sprintf(text, "%.1f", 100 * sum[r]);
-        plot_text(f, plot_tensor_right + 52 + 56 * r, y - 3, "end",
+        plot_text(f, a->right + 52 + 56 * r, y - 3, "end",
             sum[r] >= 0.05 && r % 2 == 0 ? "font-size=\"12\" fill=\"" PLOT_WARN "\"" : "font-size=\"12\"", text);
     }
+}
+static void plot_tensor_row(FILE *f, const plot_tensor_area *a, const plot_tensor *t, double y) {
+    double width = (a->right - a->left) / (a->high - a->low), most = 1e-12;
+    double high = a->phone ? 20 : a->step - 4;
+    char text[64];
+    int r, e;
+    if (a->phone)
+        plot_text(f, a->left, y - 24, "start", "font-size=\"12\"", t->name);
+    else
+        plot_text(f, a->left - 8, y - 3, "end", "font-size=\"12\"", t->name);
+    for (e = a->low; e < a->high; e++)
+        if (t->share[e + 127] > most) most = t->share[e + 127];
+    for (r = 0; r < PLOT_REGIONS; r++)
+        for (e = a->low; e < a->high; e++) {
+            double height = t->share[e + 127] / most * high;
+            if (e < plot_regions[r].from || e >= plot_regions[r].to || height < 0.05) continue;
+            sprintf(text, "fill=\"%s\"", plot_regions[r].bar);
+            plot_rect(f, plot_tensor_x(a, e) + 0.5, y - height, width - 1, height, text);
+        }
+    plot_line(f, a->left, y, a->right, y, "stroke=\"#D0D0D0\"");
+    plot_tensor_numbers(f, a, t, y);
 }
 
 /* The tensor that FP16 would cost most: zero or subnormal. */
@@ -207,45 +264,69 @@ static void plot_tensors_finding(char text[200], const plot_tensor *rows, size_t
         n ? rows[worst].name : "", 100 * most, ldexp(1.0, scale), 100 * with);
 }
 
-/* A row per tensor: its gradients by power of two, and what FP16 makes of them without and with a loss scale. */
-static inline int plot_tensors(const char *path, const char *title, const char *line1, const char *line2,
-    const plot_tensor *rows, size_t n, int scale) {
+static void plot_tensors_heads(FILE *f, const plot_tensor_area *a) {
     static const char *const heads[4] = {"zero", "subnormal", "zero", "subnormal"};
-    plot_tensor_area a = {PLOT_LOST - 9, 4, 0, 0};
-    char text[200];
+    char text[64];
+    int e;
+    sprintf(text, "times %.0f", ldexp(1.0, a->scale));
+    if (a->phone) {
+        plot_tensor_range(f, a, 0, 12, "range of FP16");
+        plot_tensor_range(f, a, a->scale, 30, text);
+        plot_text(f, PLOT_PHONE - PLOT_EDGE, 64, "end", "font-size=\"12\" font-weight=\"bold\"",
+            "% in FP16 that are zero or subnormal:");
+        plot_text(f, PLOT_PHONE - PLOT_EDGE, 81, "end", "font-size=\"12\"", "as they are, and times the scale");
+        return;
+    }
+    plot_tensor_range(f, a, 0, 112, "range of FP16");
+    plot_tensor_range(f, a, a->scale, 130, text);
+    plot_text(f, a->right + 80, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", "% in FP16");
+    plot_text(f, a->right + 192, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", text);
+    for (e = 0; e < 4; e++)
+        plot_text(f, a->right + 52 + 56 * e, 145, "end", "font-size=\"10\"", heads[e]);
+}
+
+static int plot_tensors_form(
+    const char *path, int width, const plot_words *words, const plot_tensor *rows, size_t n, int scale) {
+    static const plot_tensor_area wide = {190, 690, 190, 21, 0, 0, PLOT_LOST - 9, 4, 0};
+    static const plot_tensor_area phone = {PLOT_EDGE, 228, 128, 42, 0, 1, PLOT_LOST - 9, 4, 0};
+    plot_tensor_area a = width == PLOT_PHONE ? phone : wide;
+    char text[64];
     size_t i;
     int e;
     FILE *f;
     a.scale = scale;
-    a.bottom = plot_tensor_top + plot_tensor_step * (double)n;
+    a.bottom = a.top + a.step * (double)n;
     for (i = 0; i < n; i++)
         for (e = -127; e <= 127; e++) {
             if (rows[i].share[e + 127] > 0.003 && e < a.low) a.low = e;
             if (rows[i].share[e + 127] > 0.003 && e >= a.high) a.high = e + 1;
         }
-    f = plot_open(path, 950, (int)a.bottom + 60, title);
+    f = plot_open(path, width, (int)a.bottom + (a.phone ? 20 : 60), words);
     if (!f) return -1;
-    plot_tensors_finding(text, rows, n, scale);
-    plot_title(f, title, line1, line2, text);
-    plot_tensor_range(f, &a, 0, 112, "range of FP16");
-    sprintf(text, "times %.0f", ldexp(1.0, scale));
-    plot_tensor_range(f, &a, scale, 130, text);
+    plot_tensors_heads(f, &a);
     for (i = 0; i < PLOT_REGIONS; i++) {
         double x0 = plot_tensor_x(&a, plot_regions[i].from), x1 = plot_tensor_x(&a, plot_regions[i].to);
         sprintf(text, "fill=\"%s\"", plot_regions[i].colour);
-        plot_rect(f, x0, plot_tensor_top - plot_tensor_step + 4, x1 - x0, a.bottom - plot_tensor_top, text);
+        plot_rect(f, x0, a.top - a.step + 4, x1 - x0, a.bottom - a.top, text);
     }
-    plot_text(f, plot_tensor_right + 80, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", "% in FP16");
-    sprintf(text, "times %.0f", ldexp(1.0, scale));
-    plot_text(f, plot_tensor_right + 192, 121, "middle", "font-size=\"12\" font-weight=\"bold\"", text);
-    for (e = 0; e < 4; e++)
-        plot_text(f, plot_tensor_right + 52 + 56 * e, 145, "end", "font-size=\"10\"", heads[e]);
     for (i = 0; i < n; i++)
-        plot_tensor_row(f, &a, &rows[i], plot_tensor_top + plot_tensor_step * (double)i);
+        plot_tensor_row(f, &a, &rows[i], a.top + a.step * (double)i);
     for (e = a.low; e <= a.high; e++)
-        if (e % 8 == 0) plot_power(f, plot_tensor_x(&a, e), a.bottom + 2, "middle", e);
-    plot_text(f, (plot_tensor_left + plot_tensor_right) / 2, a.bottom + 26, "middle", "", "size of a gradient, |g|");
+        if (e % (a.phone ? 16 : 8) == 0)
+            plot_power(f, plot_tensor_x(&a, e), a.bottom + 2 - (a.phone ? 20 : 0), "middle", e);
+    plot_text(f, (a.left + a.right) / 2, a.bottom + (a.phone ? 2 : 26), "middle", "", "size of a gradient, |g|");
     return plot_close(f);
+}
+
+/* A row per tensor: its gradients by power of two, and what FP16 makes of them without and with a loss scale. */
+static inline int plot_tensors(const char *path, const char *title, const char *line1, const char *line2,
+    const plot_tensor *rows, size_t n, int scale) {
+    plot_words words = {title, line1, line2, NULL};
+    char text[200];
+    plot_tensors_finding(text, rows, n, scale);
+    words.finding = text;
+    if (plot_tensors_form(path, 950, &words, rows, n, scale)) return -1;
+    return plot_tensors_form(path, PLOT_PHONE, &words, rows, n, scale);
 }
 
 /* The histogram on a terminal: one column per power of two. */
@@ -287,16 +368,18 @@ typedef struct plot_doctor_row { /* shares, 0 .. 1 */
 static inline int plot_doctor(const char *path, const char *title, const plot_doctor_row *rows, size_t n) {
     const double left = 150, wide = 230, right = 420, top = 110, step = 26;
     size_t i, worst = 0;
-    FILE *f = plot_open(path, 1300, (int)(top + step * (double)n) + 20, title);
+    plot_words words = {title,
+        "Left: what becomes of each gradient in FP16: pale: 0, grey: subnormal, blue: normal, red: too large.",
+        "Right: the share of updates that change no weight.", NULL};
+    FILE *f;
     char text[160];
-    if (!f) return -1;
     for (i = 0; i < n; i++)
         if (rows[i].lost > rows[worst].lost) worst = i;
     snprintf(text, sizeof text, "Most updates are lost in %.40s: %.1f%% of them change no weight.", rows[worst].name,
         100 * rows[worst].lost);
-    plot_title(f, title,
-        "Left: what becomes of each gradient in FP16: pale: 0, grey: subnormal, blue: normal, red: too large.",
-        "Right: the share of updates that change no weight.", text);
+    words.finding = text;
+    f = plot_open(path, 1300, (int)(top + step * (double)n) + 20, &words);
+    if (!f) return -1;
     for (i = 0; i < n; i++) {
         const plot_doctor_row *r = &rows[i];
         double y = top + step * (double)i, small = wide * (r->zero + r->subnormal);

@@ -167,18 +167,42 @@ NAMES = r"""(function () {
 })()"""
 
 
-# What scrolls sideways says so; where curves are cut at their right end, their results stand below.
+# What scrolls sideways says so.
 SIGNS = r"""(function () {
   var bad = [], n = 0;
   document.querySelectorAll('.scroll').forEach(function (e) {
     if (e.scrollWidth <= e.clientWidth) return;
     n++;
-    var words = e.closest('figure') && e.closest('figure').querySelectorAll('.results li');
-    var below = words && words.length > 5 && words[0].getClientRects().length && /[0-9]%/.test(words[0].textContent);
-    if (e.matches('.curves') ? !below : !/Scrolls/.test(getComputedStyle(e, '::before').content)) bad.push(e.textContent.trim().slice(0, 40));
+    if (!/Scrolls/.test(getComputedStyle(e, '::before').content)) bad.push(e.textContent.trim().slice(0, 40));
   });
   return { n: n, bad: bad };
 })()"""
+
+# Pictures whose labels stick out of their frame, lie on each other, or are smaller than `least` pixels.
+LABELS = r"""(function (least) {
+  var bad = [], n = 0, seen = 0;
+  document.querySelectorAll('figure svg').forEach(function (e) {
+    var frame = e.getBoundingClientRect(), boxes = [], figure = e.closest('figure').id;
+    if (!frame.width) return;
+    seen++;
+    if (frame.left < 0 || frame.right > document.documentElement.clientWidth) bad.push(figure + ' is wider than the window');
+    e.querySelectorAll('text').forEach(function (t) {
+      var b = t.getBoundingClientRect(), text = t.textContent.slice(0, 40);
+      var size = parseFloat(getComputedStyle(t).fontSize) * frame.width / e.viewBox.baseVal.width;
+      if (!text) return;
+      n++;
+      if (b.left < frame.left || b.right > frame.right || b.top < frame.top || b.bottom > frame.bottom)
+        bad.push(figure + ', outside: ' + text);
+      if (size < least) bad.push(figure + ', ' + size.toFixed(1) + ' pixels: ' + text);
+      boxes.forEach(function (o) {
+        if (Math.min(b.right, o.b.right) - Math.max(b.left, o.b.left) > 2 && Math.min(b.bottom, o.b.bottom) - Math.max(b.top, o.b.top) > 6)
+          bad.push(figure + ', on each other: ' + text + ' / ' + o.text);
+      });
+      boxes.push({ b: b, text: text });
+    });
+  });
+  return { n: n, seen: seen, bad: bad };
+})"""
 
 # Text and pictures stand in the middle of a wide window: how far their middles are from the window's, at most.
 MIDDLE = r"""Math.max.apply(null, [].map.call(document.querySelectorAll('header > *, section > *'), function (e) {
@@ -201,7 +225,9 @@ def widths_and_colours(b, url, shots):
         wide = b.value("[].filter.call(document.querySelectorAll('.scroll'), function (e) { return e.scrollWidth > e.clientWidth; }).length")
         check(width < 1000 or wide == 0, '%s: %d tables or pictures scroll, though there is room' % (name, wide))
         signs = b.value(SIGNS)
-        check(not signs['bad'] and (signs['n'] >= 8) == (width < 500), '%s: cut without a sign: %s' % (name, signs))
+        check(not signs['bad'] and (signs['n'] >= 4) == (width < 500), '%s: cut without a sign: %s' % (name, signs))
+        labels = b.value(LABELS + ('(11)' if width < 500 else '(9)'))
+        check(labels['seen'] == 8 and labels['n'] > 150 and not labels['bad'], '%s: labels of pictures: %s' % (name, labels))
         check(b.value(MIDDLE) < 1, '%s: %s pixels beside the middle' % (name, b.value(MIDDLE)))
         names = b.value(NAMES) if not dark else []
         check(not names, '%s: %s' % (name, names[:5]))

@@ -68,7 +68,7 @@ def check_page_width(path, limit):
     whole, code, worst = os.path.basename(path) in ('README.md', 'CHANGELOG.md'), False, 0
     for i, line in enumerate(read(path).split('\n')):
         code ^= line.startswith('```')
-        if not whole and (code or line.startswith(('|', '!', '    '))):
+        if not whole and (code or line.startswith(('|', '!', '<picture>', '    '))):
             continue
         worst = max(worst, len(line))
         if len(line) > limit:

@@ -72,7 +72,7 @@ def picture(folder, line, number):
     """The SVG itself; its ids get the slide's number, as several pictures stand in one page."""
     words, path = re.fullmatch(r"!\[(.*)\]\((.*)\)", line).groups()
     with open(os.path.join(folder, path), encoding="utf-8") as f:
-        svg = re.sub(r"^.*?(?=<svg)", "", f.read(), flags=re.S)
+        svg = re.sub(r"^.*?(?=<svg)|<style>.*?</style>\n", "", f.read(), flags=re.S)  # slides are light
     for name in set(re.findall(r'\bid="([^"]+)"', svg)):
         svg = re.sub(rf'\bid="{re.escape(name)}"', f'id="s{number}-{name}"', svg)
         svg = re.sub(rf"#{re.escape(name)}(?![\w-])", f"#s{number}-{name}", svg)
