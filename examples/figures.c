@@ -4,7 +4,7 @@
  *     make build/figures && build/figures 1 f16 2049     one figure with these choices: what the page says of it, and a
  *                                                        hash of all numbers in the picture
  *
- * Words that are left out are those that the page begins with. Without words it says all six. On every machine:
+ * Words (see --help) that are left out are those that the page begins with. Without words it says all six, everywhere:
  *   > 1 2049 lies in the middle between 2048 and 2050. The one whose last bit is 0 is 2048.
  *   > 2 In order: 2048, where it stands still after 2048 of 4096 numbers. In pairs: 4096. Compensated:
  *   >   4096. In FP32, rounded at the end: 4096. Exactly: 4096.
@@ -667,8 +667,28 @@ static void print_lines(int n, const char *text) {
     printf("\n");
 }
 
+static void help(void) {
+    int n, i, k;
+    for (n = 1; n <= FIGURES; n++) {
+        printf("figures %d", n);
+        for (i = 0; i < WORDS && all[n - 1].words[i].name; i++) {
+            const word *w = &all[n - 1].words[i];
+            int again = i && w->choices == w[-1].choices; /* the same choices are said once */
+            printf(" %s", w->choices && !again ? w->choices[0] : w->name);
+            for (k = 1; w->choices && !again && w->choices[k]; k++)
+                printf("|%s", w->choices[k]);
+        }
+        printf("\n");
+    }
+}
+
 int main(int argc, char **argv) {
-    int one = argc > 1 ? (int)option_number("N", argv[1], 1, FIGURES, 1) : 0, n, i;
+    int one, n, i;
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        help();
+        return 0;
+    }
+    one = argc > 1 ? (int)option_number("N", argv[1], 1, FIGURES, 1) : 0;
     for (n = one ? one : 1; n <= (one ? one : FIGURES); n++) {
         for (i = 0; i < WORDS; i++)
             take(n, i, i + 2 < argc ? argv[i + 2] : NULL);

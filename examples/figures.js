@@ -140,7 +140,7 @@
     pattern(list, 'FP32', [['sign', x[0]], ['exponent', x.slice(1, 9)], ['fraction', x.slice(9, 9 + kept)], ['cut', rest]]);
     pattern(list, section.querySelector('select').selectedOptions[0].textContent, [['sign', h[0]], ['exponent', h.slice(1, 1 + l[0])], ['fraction', h.slice(1 + l[0])]]);
     make(list, 'dt', 'small', '');
-    make(list, 'dd', 'small', 'Sign, exponent, fraction. Dotted: cut off. Exactly in the middle is a 1 and then only 0s' + (below > 0 && size > 0 ? '; this number is subnormal here, and keeps fewer bits.' : '.'));
+    make(list, 'dd', 'small', 'Sign, exponent, fraction; what is dotted is cut off. For a number in the middle that is a 1 and then only 0s.' + (below > 0 && size > 0 ? ' This one is subnormal here, and keeps fewer bits.' : ''));
   }
   function beyond(now, l) { return now[ROUND.FIRST] + 2 > Math.pow(2, l[0] + l[1]) - Math.pow(2, l[1]) - 1 + (l[0] === 4 ? 7 : 0); }
   function moved(position) { // 0 to 128, over the three neighbours
@@ -164,7 +164,7 @@
     function curve(k) { return Array.from({ length: 257 }, function (_, i) { return [n * i / 256, now[SUM.CURVES + 5 * i + k]]; }); }
     [].forEach.call(section.querySelectorAll('.keys b'), function (b, k) {
       var v = now[[SUM.ORDER, SUM.PAIRS, SUM.KAHAN, SUM.EXACT][k]], off = Math.abs(v - now[SUM.EXACT]);
-      b.textContent = short(v) + (off > 0 && isFinite(v) ? ', off by ' + Number(off.toPrecision(2)) : '');
+      b.textContent = short(v) + (off > 0 && isFinite(v) ? ', off by ' + (off < 10 ? Number(off.toPrecision(2)) : Math.round(off)) : '');
     });
     var f = frame(section.querySelector('.drawing'), 'The sum as numbers are added, in four ways', 250, n, n + ' numbers', 0, most, ticks(0, most),
       [['c-soft', curve(SUM.EXACT)], ['c-good', curve(SUM.PAIRS)], ['c-over', curve(SUM.KAHAN)], ['c-lost', curve(SUM.ORDER)]]);
