@@ -4,7 +4,7 @@
  *     make build/figures && build/figures 1 f16 2049     one figure with these choices: what the page says of it, and a
  *                                                        hash of all numbers in the picture
  *
- * Words that are left out are those that the page begins with. Without words it says all six. On every machine:
+ * Words (see --help) that are left out are those that the page begins with. Without words it says all six, everywhere:
  *   > 1 2049 lies in the middle between 2048 and 2050. The one whose last bit is 0 is 2048.
  *   > 2 In order: 2048, where it stands still after 2048 of 4096 numbers. In pairs: 4096. Compensated:
  *   >   4096. In FP32, rounded at the end: 4096. Exactly: 4096.
@@ -37,7 +37,7 @@
 #  define PAGE_CALL(name) static
 #endif
 
-enum { FIGURES = 6, WORDS = 8, NUMBERS = 1024, POINTS = 65 };
+enum { FIGURES = 6, WORDS = 8, NUMBERS = 2048 };
 
 static struct figures {
     amp_ctx *ctx;
@@ -173,7 +173,7 @@ static int figure_round(void) {
 
 /* ---- 2: a sum. Words: format; numbers; x; how many; the addition that is looked at ---- */
 
-enum { SUM_MOST = 8192 };
+enum { SUM_MOST = 8192, SUM_POINTS = 257 };
 enum {
     SUM_EXACT, /* in FP64 */
     SUM_IN_ORDER,
@@ -187,8 +187,8 @@ enum {
     SUM_BELOW,
     SUM_ABOVE,
     SUM_AFTER,
-    SUM_CURVES, /* POINTS times the first five, for more and more numbers */
-    SUM_COUNT = SUM_CURVES + 5 * POINTS
+    SUM_CURVES, /* SUM_POINTS times the first five, for more and more numbers */
+    SUM_COUNT = SUM_CURVES + 5 * SUM_POINTS
 };
 
 static float sum_number(int kind, double x, int n, int i) {
@@ -221,7 +221,7 @@ static void sum_curves(const struct format *f, const float *v, int n) {
     now[SUM_MOVED] = 0;
     for (i = 0; i <= n; i++) {
         float before = s, y, t;
-        if (i * (POINTS - 1) / n == point) { /* n is at least POINTS - 1 */
+        if (i * (SUM_POINTS - 1) / n == point) { /* n is at least SUM_POINTS - 1 */
             double *to = now + SUM_CURVES + 5 * point++;
             to[SUM_EXACT] = exact;
             to[SUM_IN_ORDER] = (double)s;
@@ -475,6 +475,7 @@ static int figure_scaler(void) {
 
 /* ---- 6: master weights. Words: format; first weight; learning rate; gradient; steps ---- */
 
+enum { MASTER_POINTS = 65 };
 enum {
     MASTER_UPDATE, /* rate times gradient */
     MASTER_BELOW,  /* the neighbours of the first weight */
@@ -487,8 +488,8 @@ enum {
     MASTER_ALONE, /* after the last step: the weight without a master, the master, its copy */
     MASTER_MASTER,
     MASTER_COPY,
-    MASTER_CURVES, /* POINTS times the last three */
-    MASTER_COUNT = MASTER_CURVES + 3 * POINTS
+    MASTER_CURVES, /* MASTER_POINTS times the last three */
+    MASTER_COUNT = MASTER_CURVES + 3 * MASTER_POINTS
 };
 
 /* A weight with a constant gradient. */
@@ -550,7 +551,7 @@ static int figure_masters(void) {
         now[MASTER_ALONE] = (double)master_copy(alone);
         now[MASTER_MASTER] = (double)master;
         now[MASTER_COPY] = (double)master_copy(with);
-        for (; point < POINTS && point * steps / (POINTS - 1) == step; point++)
+        for (; point < MASTER_POINTS && point * steps / (MASTER_POINTS - 1) == step; point++)
             memcpy(now + MASTER_CURVES + 3 * point, now + MASTER_ALONE, 3 * sizeof *now);
     }
     amp_params_destroy(alone);
@@ -586,7 +587,7 @@ static const struct figure {
             {"NEAR", NULL, -3.4e38, 3.4e38, 2049, 0}}},
     {figure_sum,
         {{"FORMAT", two_formats, 0, 0, 0, 0}, {"NUMBERS", sums, 0, 0, 0, 0}, {"X", NULL, 1e-6, 1000, 1, 0},
-            {"COUNT", NULL, POINTS - 1, SUM_MOST, 4096, 1}, {"AT", NULL, 1, SUM_MOST, 2049, 1}}},
+            {"COUNT", NULL, SUM_POINTS - 1, SUM_MOST, 4096, 1}, {"AT", NULL, 1, SUM_MOST, 2049, 1}}},
     {figure_autocast,
         {{"REGION", regions, 0, 0, 1, 0}, {"INPUT", inputs, 0, 0, 0, 0}, {"OP", cast_names, 0, 0, 12, 0},
             {"OP", cast_names, 0, 0, 0, 0}, {"OP", cast_names, 0, 0, 4, 0}, {"OP", cast_names, 0, 0, 0, 0},
@@ -599,7 +600,7 @@ static const struct figure {
             {"INTERVAL", NULL, 2, 60, 20, 1}, {"HYSTERESIS", NULL, 1, 4, 1, 1}, {"AT", NULL, 1, SCALER_STEPS, 1, 1}}},
     {figure_masters,
         {{"FORMAT", two_formats, 0, 0, 0, 0}, {"WEIGHT", NULL, 0.001, 1000, 0.6, 0}, {"RATE", NULL, 1e-6, 1, 0.001, 0},
-            {"GRADIENT", NULL, -1000, 1000, 0.2, 0}, {"STEPS", NULL, POINTS - 1, 2000, 1000, 1}}},
+            {"GRADIENT", NULL, -1000, 1000, 0.2, 0}, {"STEPS", NULL, MASTER_POINTS - 1, 2000, 1000, 1}}},
 };
 
 /* FNV-1a of the bits of n numbers. */
@@ -666,8 +667,28 @@ static void print_lines(int n, const char *text) {
     printf("\n");
 }
 
+static void help(void) {
+    int n, i, k;
+    for (n = 1; n <= FIGURES; n++) {
+        printf("figures %d", n);
+        for (i = 0; i < WORDS && all[n - 1].words[i].name; i++) {
+            const word *w = &all[n - 1].words[i];
+            int again = i && w->choices == w[-1].choices; /* the same choices are said once */
+            printf(" %s", w->choices && !again ? w->choices[0] : w->name);
+            for (k = 1; w->choices && !again && w->choices[k]; k++)
+                printf("|%s", w->choices[k]);
+        }
+        printf("\n");
+    }
+}
+
 int main(int argc, char **argv) {
-    int one = argc > 1 ? (int)option_number("N", argv[1], 1, FIGURES, 1) : 0, n, i;
+    int one, n, i;
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        help();
+        return 0;
+    }
+    one = argc > 1 ? (int)option_number("N", argv[1], 1, FIGURES, 1) : 0;
     for (n = one ? one : 1; n <= (one ? one : FIGURES); n++) {
         for (i = 0; i < WORDS; i++)
             take(n, i, i + 2 < argc ? argv[i + 2] : NULL);

@@ -12,7 +12,7 @@
   function power(e) {
     return '2' + String(e).replace('-', '\u207b').replace(/\d/g, function (d) { return '\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079'[d]; });
   }
-  function short(x) { return isFinite(x) ? String(Number(x.toPrecision(6))) : 'Inf'; }
+  function short(x) { return x !== x ? 'NaN' : isFinite(x) ? String(Number(x.toPrecision(6))) : x < 0 ? '-Inf' : 'Inf'; }
 
   // ---- the program ----
   function text(at) { // a C string
@@ -37,7 +37,7 @@
   function compute(n, numbers) {
     new Float64Array(c.memory.buffer, c.figures_words(), 8).set(numbers);
     var sentence = text(c.figures_draw(n));
-    return { sentence: sentence, now: new Float64Array(c.memory.buffer.slice(c.figures_now(), c.figures_now() + 8 * 1024)), hash: text(c.figures_hash()) };
+    return { sentence: sentence, now: new Float64Array(c.memory.buffer.slice(c.figures_now(), c.figures_now() + 8 * 2048)), hash: text(c.figures_hash()) };
   }
 
   // ---- pictures ----
@@ -105,8 +105,8 @@
     });
     return { svg: e, x: x, y: y, top: top, bottom: bottom };
   }
-  function ticks(low, high) { // three to six round numbers
-    var rough = (high - low) / 4, ten = Math.pow(10, Math.floor(Math.log10(rough))), step = ten * [1, 2, 5, 10].find(function (m) { return rough / ten <= m; }), list = [], k;
+  function ticks(low, high) { // about five round numbers
+    var rough = (high - low) / 5, ten = Math.pow(10, Math.floor(Math.log10(rough))), step = ten * [1, 2, 5, 10].find(function (m) { return rough / ten <= m; }), list = [], k;
     for (k = Math.ceil(low / step); k * step <= high; k++) list.push([k * step, short(k * step)]);
     return list;
   }
@@ -140,7 +140,7 @@
     pattern(list, 'FP32', [['sign', x[0]], ['exponent', x.slice(1, 9)], ['fraction', x.slice(9, 9 + kept)], ['cut', rest]]);
     pattern(list, section.querySelector('select').selectedOptions[0].textContent, [['sign', h[0]], ['exponent', h.slice(1, 1 + l[0])], ['fraction', h.slice(1 + l[0])]]);
     make(list, 'dt', 'small', '');
-    make(list, 'dd', 'small', 'Sign, exponent, fraction. Dotted: cut off. Exactly in the middle is a 1 and then only 0s' + (below > 0 && size > 0 ? '; this number is subnormal here, and keeps fewer bits.' : '.'));
+    make(list, 'dd', 'small', 'Sign, exponent, fraction; what is dotted is cut off. For a number in the middle that is a 1 and then only 0s.' + (below > 0 && size > 0 ? ' This one is subnormal here, and keeps fewer bits.' : ''));
   }
   function beyond(now, l) { return now[ROUND.FIRST] + 2 > Math.pow(2, l[0] + l[1]) - Math.pow(2, l[1]) - 1 + (l[0] === 4 ? 7 : 0); }
   function moved(position) { // 0 to 128, over the three neighbours
@@ -161,7 +161,11 @@
   var SUM = { EXACT: 0, ORDER: 1, PAIRS: 2, KAHAN: 3, BEFORE: 6, NUMBER: 7, BETWEEN: 8, BELOW: 9, ABOVE: 10, AFTER: 11, CURVES: 12 };
   function drawSums(section, r) {
     var now = r.now, n = r.numbers[3], at = r.numbers[4], most = 1.06 * Math.max.apply(null, [now[0], now[1], now[2], now[3]].filter(isFinite));
-    function curve(k) { return Array.from({ length: 65 }, function (_, i) { return [n * i / 64, now[SUM.CURVES + 5 * i + k]]; }); }
+    function curve(k) { return Array.from({ length: 257 }, function (_, i) { return [n * i / 256, now[SUM.CURVES + 5 * i + k]]; }); }
+    [].forEach.call(section.querySelectorAll('.keys b'), function (b, k) {
+      var v = now[[SUM.ORDER, SUM.PAIRS, SUM.KAHAN, SUM.EXACT][k]], off = Math.abs(v - now[SUM.EXACT]);
+      b.textContent = short(v) + (off > 0 && isFinite(v) ? ', off by ' + (off < 10 ? Number(off.toPrecision(2)) : Math.round(off)) : '');
+    });
     var f = frame(section.querySelector('.drawing'), 'The sum as numbers are added, in four ways', 250, n, n + ' numbers', 0, most, ticks(0, most),
       [['c-soft', curve(SUM.EXACT)], ['c-good', curve(SUM.PAIRS)], ['c-over', curve(SUM.KAHAN)], ['c-lost', curve(SUM.ORDER)]]);
     svg(f.svg, 'line', { 'class': 'cursor', x1: f.x(at), x2: f.x(at), y1: f.top, y2: f.bottom });
@@ -175,10 +179,14 @@
 
   // ---- 3 ----
   var DTYPE = ['', 'f32', 'f16', 'bf16'];
-  var CLASSES = ['On no list', 'A product: on the list for 16 bits', 'Exponents and long sums lose too much in 16 bits: on the list for FP32',
-    'Computes and returns FP32, whatever it reads', 'Reads all its inputs in the widest format among them', 'Refused'];
+  var CLASSES = ['On no list: works in the format that it gets', 'A product: on the list for 16 bits', 'Exponentials and long sums lose too much in 16 bits: on the list for FP32',
+    'Computes and returns FP32, whatever it reads', 'All inputs in the widest format among them', 'Refused'];
   function drawChain(section, r) {
-    [].forEach.call(get('chain').children, function (li, i) {
+    var input = get('chain-input');
+    input.textContent = '';
+    make(input, 'span', 'pipe ' + r.input);
+    make(input, 'b', '', r.input);
+    [].slice.call(get('chain').children, 1).forEach(function (li, i) {
       var at = 4 * i, now = r.now, name = li.querySelector('select').value, result = DTYPE[now[at + 3]], why = li.querySelector('.why'), place = li.querySelector('.out');
       place.textContent = '';
       if (!result) {
@@ -188,8 +196,8 @@
       }
       make(place, 'span', 'pipe ' + result);
       make(place, 'b', '', result);
-      why.textContent = (r.numbers[0] === 0 ? 'Nothing is cast' : CLASSES[now[at]]) + '. Reads the result above as ' + DTYPE[now[at + 1]] +
-        (now[at + 2] ? (name === 'add' || name === 'mul' ? ', and the input of the chain as ' : ', and its stored FP32 weights as ') + DTYPE[now[at + 2]] : '') + '.';
+      why.textContent = (r.numbers[0] === 0 ? 'Nothing is cast' : CLASSES[now[at]]) + '. Reads the ' + (i ? 'result above' : 'input') + ' as ' + DTYPE[now[at + 1]] +
+        (now[at + 2] ? (name === 'add' || name === 'mul' ? ', and the input again as ' : ', and its stored FP32 weights as ') + DTYPE[now[at + 2]] : '') + '.';
     });
   }
 
@@ -211,7 +219,7 @@
     }
     svg(e, 'line', { 'class': 'axis-line', x1: 0, x2: width, y1: bottom, y2: bottom });
     (half ? [-50, -25, -14, 0, 16] : [-50, -40, -30, -20, -10, 0, 10, 20]).forEach(function (p) {
-      svg(e, 'text', { 'class': 'soft', x: x(p), y: bottom + 19, 'text-anchor': 'middle' }, power(p));
+      svg(e, 'text', { 'class': 'soft', x: Math.max(x(p), 16), y: bottom + 19, 'text-anchor': 'middle' }, power(p));
     });
     [].forEach.call(section.querySelectorAll('.fates b'), function (b, f) { b.textContent = now[SCALE.FATES + f].toLocaleString('en'); });
     get('scale-suggest').textContent = 'Take the suggested scale, ' + power(Math.log2(now[SCALE.SUGGESTED]));
@@ -232,7 +240,7 @@
     low = 8 * Math.floor(low / 8);
     var marks = [], v;
     for (v = low; v <= top; v += 8) marks.push([v, power(v)]);
-    var f = frame(section.querySelector('.drawing'), 'Loss scale by step, and where the gradient overflows', 260, STEPS, STEPS + ' steps', low, top, marks, [['limit', limit], ['c-good', scale]]);
+    var f = frame(section.querySelector('.drawing'), 'Loss scale by step, and where the gradient overflows', 260, STEPS, STEPS + ' steps', low, top, marks, [['area-over', [[0, top]].concat(limit, [[STEPS, top]])], ['c-good', scale]]);
     for (i = 0; i < STEPS; i++) {
       if (!now[EACH + 3 * i + 2]) continue;
       svg(f.svg, 'path', { 'class': 'skip-mark', d: 'M' + (f.x(i + 0.5) - 4) + ' ' + (f.y(Math.log2(now[EACH + 3 * i])) - 4) + 'l8 8m0 -8l-8 8' });
@@ -258,9 +266,9 @@
     var air = (high - low) / 12;
     frame(section.querySelectorAll('.drawing')[1], 'The weight by step, with and without a master', 250, steps, steps + ' steps', low - air, high + air, ticks(low - air, high + air), curves);
     function words(v) { return v === now[MASTER.FIRST] ? 'the weight' : 'a neighbour'; }
-    var middles = [(now[MASTER.BELOW] + now[MASTER.FIRST]) / 2, (now[MASTER.FIRST] + now[MASTER.ABOVE]) / 2];
+    var even = now[MASTER.FIRST] / (now[MASTER.ABOVE] - now[MASTER.FIRST]) % 2 === 0; // a tie goes to the even one
     line(get('masters-line'), 'The first update, between the neighbours of the weight', [MASTER.BELOW, MASTER.FIRST, MASTER.ABOVE].map(function (k) { return [now[k], words(now[k]), true]; }),
-      middles.map(function (m, i) { return i === 0; }), now[MASTER.EXACT], now[MASTER.ROUNDED],
+      [even, !even], now[MASTER.EXACT], now[MASTER.ROUNDED],
       short(now[MASTER.FIRST]) + (now[MASTER.UPDATE] < 0 ? ' + ' : ' \u2212 ') + short(Math.abs(now[MASTER.UPDATE])) + (now[MASTER.ROUNDED] === now[MASTER.FIRST] && now[MASTER.UPDATE] ? ': lost' : ''));
   }
 
@@ -279,6 +287,7 @@
     if (!good(section, list)) return false;
     r = compute(n, list.map(function (w) { return w.number; }));
     r.numbers = list.map(function (w) { return w.number; });
+    r.input = list[1].word;
     section.result = r;
     [].forEach.call(section.querySelectorAll('input[type=range][data-word]'), function (e) {
       var shown = e.parentNode.querySelector('[data-at]'), isPower = shown.dataset.at === 'power', words = isPower ? power(e.value) : e.value + shown.dataset.at;

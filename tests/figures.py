@@ -98,7 +98,7 @@ def drawn(b):
     choose(b, 'half', {1: '65520'})
     check(b.value("document.querySelectorAll('#half svg .missing').length") == 1, 'the number after 65504 is drawn as if it were there')
     choose(b, 'autocast', {0: 'f16', 1: 'f32', 2: 'layer_norm', 3: 'linear', 4: 'gelu', 5: 'linear', 6: 'add'})
-    chain = b.value("[].map.call(document.querySelectorAll('#chain b'), function (e) { return e.textContent; })")
+    chain = b.value("[].map.call(document.querySelectorAll('#chain .out b'), function (e) { return e.textContent; })")
     check(chain == ['f32', 'f16', 'f16', 'f16', 'f32'], 'the chain is %s' % chain)
     choose(b, 'scale', {0: 'f16', 1: '-26', 2: '5', 3: 'even', 4: '0'})
     fates = b.value("[].map.call(document.querySelectorAll('#scale .fates b'), function (e) { return Number(e.textContent.replace(',', '')); })")
@@ -112,7 +112,7 @@ def drawn(b):
     check(said(b, 'scaler').startswith('%d of 200 steps' % crosses), '%d crosses; it says %s' % (crosses, said(b, 'scaler')))
     choose(b, 'masters', {1: '0.6', 2: '0.001', 3: '0.2'})
     curves = b.value("['sums', 'scaler', 'masters'].map(function (n) { return [].map.call(document.querySelectorAll('#' + n + ' polyline'), function (p) { return p.points.length; }); })")
-    check(curves == [[65] * 4, [400] * 2, [65] * 3], 'points of the curves: %s' % curves)
+    check(curves == [[257] * 4, [402, 400], [65] * 3], 'points of the curves: %s' % curves)
 
 
 def moved(b, program):
