@@ -1743,7 +1743,9 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 #  if __CUDA_ARCH__ >= 800
 AMPI_OP2(ampi_at_least, float, "max.NaN.f32", "f")
 AMPI_OP2(ampi_at_most, float, "min.NaN.f32", "f")
+AMPI_OP1(ampi_magnitude, float, float, "abs.f32", "f", "f") /* part of the next instruction; NaN: any */
 #  else
+AMP_INLINE float ampi_magnitude(float x) { return ampi_float(ampi_bits(x) & 0x7fffffffu); }
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
@@ -1765,6 +1767,7 @@ AMP_INLINE float ampi_recip(float d) {
 #else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) && !amp_is_nan(x) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) && !amp_is_nan(x) ? limit : x; }
+AMP_INLINE float ampi_magnitude(float x) { return ampi_float(ampi_bits(x) & 0x7fffffffu); }
 AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
 AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
@@ -1819,6 +1822,7 @@ AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_root(float x) { return ampi_root(x); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
+AMP_INLINE float ampi_scalar_magnitude(float a) { return ampi_magnitude(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
 AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }
 AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }
@@ -13480,10 +13484,11 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
 #define AMPI_SQRT       AMPI_F(sqrt)
 #define AMPI_ROOT       AMPI_F(root) /* the same, of a number in the middle of the range */
 #define AMPI_NEGATIVE   AMPI_F(negative)
-#define AMPI_FMA        AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
-#define AMPI_FUSE       AMPI_F(fuse)     /* a * b + c, rounded once */
-#define AMPI_INVERSE    AMPI_F(inverse)  /* 1 / d for d in [1, 2] */
-#define AMPI_AT_LEAST   AMPI_F(at_least) /* x, or the limit where x is less; NaN stays */
+#define AMPI_MAGNITUDE  AMPI_F(magnitude) /* |x|; NaN stays one */
+#define AMPI_FMA        AMPI_F(fma)       /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
+#define AMPI_FUSE       AMPI_F(fuse)      /* a * b + c, rounded once */
+#define AMPI_INVERSE    AMPI_F(inverse)   /* 1 / d for d in [1, 2] */
+#define AMPI_AT_LEAST   AMPI_F(at_least)  /* x, or the limit where x is less; NaN stays */
 #define AMPI_AT_MOST    AMPI_F(at_most)
 #define AMPI_LARGER     AMPI_F(larger)     /* b (NEON: NaN) when one is NaN */
 #define AMPI_SMALLER    AMPI_F(smaller)    /* likewise */
@@ -13623,6 +13628,9 @@ AMPI_OP AMPI_FLOATS AMPI_F(fuse)(AMPI_FLOATS a, AMPI_FLOATS b, AMPI_FLOATS c) {
 AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
     return AMPI_AS_FLOATS(AMPI_XOR(AMPI_BITS(x), AMPI_WORD(0x80000000u)));
 }
+AMPI_INNER AMPI_FLOATS AMPI_F(magnitude)(AMPI_FLOATS x) {
+    return AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu)));
+}
 AMPI_INNER AMPI_FLOATS AMPI_F(choose)(AMPI_MASK m, AMPI_FLOATS a, AMPI_FLOATS b) {
     return AMPI_AS_FLOATS(AMPI_SELECT(m, AMPI_BITS(a), AMPI_BITS(b)));
 }
@@ -13701,7 +13709,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(exp_term)(AMPI_FLOATS x) {
 
 /* |x|, at most `most`. */
 AMPI_INNER AMPI_FLOATS AMPI_F(size_to)(AMPI_FLOATS x, float most) {
-    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(most));
+    return AMPI_AT_MOST(AMPI_MAGNITUDE(x), AMPI_SET(most));
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(sign_of)(AMPI_FLOATS size, AMPI_FLOATS x) { /* size with the sign of x */
     return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(size), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));

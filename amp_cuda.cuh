@@ -318,9 +318,10 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #      define AMP_STORE_128(p, v)    __stwb(p, v) /* a plain store that branches share would be cut in pieces */
 #    endif
 /* A hint may stand for nothing. A kernel's argument is read where it is; the compiler forgets what it knows of 64 bits;
-   loops over small arrays, which stay in registers. */
+   it may believe that a place is never reached; loops over small arrays, which stay in registers. */
 #    define AMP_GRID_CONSTANT __grid_constant__
 #    define AMP_OPAQUE(x)     asm volatile("" : "+l"(x))
+#    define AMP_NEVER_HERE()  __builtin_unreachable()
 #    define AMP_UNROLL        _Pragma("unroll")
 #    define AMP_NO_UNROLL     _Pragma("unroll 1")
 #  else /* AMP_HOSTCUDA */
@@ -329,6 +330,7 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #    define AMP_STORE_128(p, x)    (*(p) = (x))
 #    define AMP_GRID_CONSTANT
 #    define AMP_OPAQUE(x)
+#    define AMP_NEVER_HERE() (void)0
 #    define AMP_UNROLL
 #    define AMP_NO_UNROLL
 #  endif
@@ -3622,12 +3624,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
     if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
 }
 
-/* Activation and derivative of eight at a time, on float bits. */
+/* Activation and derivative of eight at a time, on float bits. always: act is one of them; else AMP_ACT_NONE may come,
+   which leaves x, and costs a copy of it. */
 #define AMPI_K_EACH8(value) \
     AMP_UNROLL \
     for (k = 0; k < 8u; k++) \
         x[k] = ampi_bits(value);
-AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
+AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act, int always) {
     uint32_t k;
 #define AMP_X(name, rule, aux) \
     if (act == name) { \
@@ -3636,8 +3639,9 @@ AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     }
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
+    if (always) AMP_NEVER_HERE();
 }
-AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
+AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8], int always) {
     uint32_t k;
 #define AMP_X(name, rule, aux) \
     if (act == name) { \
@@ -3646,6 +3650,7 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
     }
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
+    if (always) AMP_NEVER_HERE();
 }
 /* The same of 16 bits, as they lie in memory: x becomes y, or dy the gradient. Only where an Inf or a NaN comes out is
    looked for the payload that ReLU lets through. */
@@ -3656,11 +3661,11 @@ AMPI_K void ampi_k_act_exact(uint32_t w[4], uint32_t x[8], amp_dtype t) {
 AMPI_K void ampi_k_act_raw(ampi_k_raw *r, amp_act act, amp_dtype t) {
     uint32_t x[8], w[4];
     ampi_k_quick8(x, r, t);
-    ampi_k_act8(x, act);
+    ampi_k_act8(x, act, 1);
     if (!ampi_k_quick_words(w, x, t)) {
         if (act == AMP_RELU) {
             ampi_k_exact8(x, r, t);
-            ampi_k_act8(x, AMP_RELU);
+            ampi_k_act8(x, AMP_RELU, 1);
         }
         ampi_k_act_exact(w, x, t);
     }
@@ -3670,11 +3675,11 @@ AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *s
     uint32_t x[8], y[8], w[4];
     ampi_k_quick8(x, dy, t);
     ampi_k_quick8(y, saved, t);
-    ampi_k_act_grad8(x, act, y);
+    ampi_k_act_grad8(x, act, y, 1);
     if (!ampi_k_quick_words(w, x, t)) {
         if (act == AMP_RELU) {
             ampi_k_exact8(x, dy, t);
-            ampi_k_act_grad8(x, AMP_RELU, y);
+            ampi_k_act_grad8(x, AMP_RELU, y, 1);
         }
         ampi_k_act_exact(w, x, t);
     }
@@ -3818,7 +3823,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
                 ampi_k_unmask8(y, mask[byte]);
             else
                 ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            ampi_k_act_grad8(x, act, y);
+            ampi_k_act_grad8(x, act, y, 0);
         } else {
             if (p.aux.data && !masked) {
                 for (k = 0; k < 8u; k++)
@@ -3826,7 +3831,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
                 ampi_k_nearest8(y, p.aux.dtype);
                 ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
             }
-            ampi_k_act8(x, act);
+            ampi_k_act8(x, act, 0);
         }
         ampi_k_nearest8(x, p.d.dtype);
         ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
@@ -3856,9 +3861,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         ampi_k_load8(x, a.in.data, a.in.dtype, i, m, wide);
         if (a.saved.data) {
             ampi_k_load8(saved, a.saved.data, a.saved.dtype, i, m, wide);
-            ampi_k_act_grad8(x, a.act, saved);
+            ampi_k_act_grad8(x, a.act, saved, 1);
         } else {
-            ampi_k_act8(x, a.act);
+            ampi_k_act8(x, a.act, 1);
         }
         ampi_k_nearest8(x, a.out.dtype);
         ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
@@ -3871,8 +3876,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_activation_alike(const AMP_GRID_CONSTANT amp_activation_job a, int wide) {
     uint64_t i = 8u * ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x), step = 8u * ((uint64_t)gridDim.x * AMP_BLOCK);
     for (; i < a.count; i += step) {
-        uint32_t m = ampi_k_group(i, a.count);
-        int whole = wide && m == 8u;
+        const uint64_t left = a.count - i;
+        const uint32_t m = left < 8u ? (uint32_t)left : 8u;
+        const int whole = wide & (m == 8u);
         ampi_k_raw x, saved;
         ampi_k_fetch_short(&x, a.in, i, m, whole);
         if (a.saved.data) {
@@ -3947,7 +3953,7 @@ AMPI_K void ampi_k_bias_act8(
     const amp_bias_grad_job &j, amp_act act, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
     uint32_t k;
     if (act == AMP_ACT_NONE) return;
-    ampi_k_act_grad8(x, act, y);
+    ampi_k_act_grad8(x, act, y, 0);
     ampi_k_nearest8(x, j.dy.dtype);
     ampi_k_bias_store(x, j.dy, at, left, wide);
     if (j.dy.dtype == AMP_F32) return;

@@ -147,7 +147,9 @@ AMP_INLINE float amp_fma(float a, float b, float c) {
 #  if __CUDA_ARCH__ >= 800
 AMPI_OP2(ampi_at_least, float, "max.NaN.f32", "f")
 AMPI_OP2(ampi_at_most, float, "min.NaN.f32", "f")
+AMPI_OP1(ampi_magnitude, float, float, "abs.f32", "f", "f") /* part of the next instruction; NaN: any */
 #  else
+AMP_INLINE float ampi_magnitude(float x) { return ampi_float(ampi_bits(x) & 0x7fffffffu); }
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
@@ -169,6 +171,7 @@ AMP_INLINE float ampi_recip(float d) {
 #else
 AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit) && !amp_is_nan(x) ? limit : x; }
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) && !amp_is_nan(x) ? limit : x; }
+AMP_INLINE float ampi_magnitude(float x) { return ampi_float(ampi_bits(x) & 0x7fffffffu); }
 AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
 AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }

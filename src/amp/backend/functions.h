@@ -17,6 +17,7 @@ AMP_INLINE uint32_t ampi_scalar_word(uint32_t x) { return x; }
 AMP_INLINE float ampi_scalar_sqrt(float a) { return amp_sqrt(a); }
 AMP_INLINE float ampi_scalar_root(float x) { return ampi_root(x); }
 AMP_INLINE float ampi_scalar_negative(float a) { return amp_negative(a); }
+AMP_INLINE float ampi_scalar_magnitude(float a) { return ampi_magnitude(a); }
 AMP_INLINE float ampi_scalar_fuse(float a, float b, float c) { return amp_fma(a, b, c); }
 AMP_INLINE float ampi_scalar_inverse(float d) { return ampi_recip(d); }
 AMP_INLINE int ampi_scalar_greater(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b; }

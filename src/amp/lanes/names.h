@@ -28,10 +28,11 @@
 #define AMPI_SQRT       AMPI_F(sqrt)
 #define AMPI_ROOT       AMPI_F(root) /* the same, of a number in the middle of the range */
 #define AMPI_NEGATIVE   AMPI_F(negative)
-#define AMPI_FMA        AMPI_F(fma)      /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
-#define AMPI_FUSE       AMPI_F(fuse)     /* a * b + c, rounded once */
-#define AMPI_INVERSE    AMPI_F(inverse)  /* 1 / d for d in [1, 2] */
-#define AMPI_AT_LEAST   AMPI_F(at_least) /* x, or the limit where x is less; NaN stays */
+#define AMPI_MAGNITUDE  AMPI_F(magnitude) /* |x|; NaN stays one */
+#define AMPI_FMA        AMPI_F(fma)       /* a * b + c; for products only: rounds once, or twice on SSE2 and scalar */
+#define AMPI_FUSE       AMPI_F(fuse)      /* a * b + c, rounded once */
+#define AMPI_INVERSE    AMPI_F(inverse)   /* 1 / d for d in [1, 2] */
+#define AMPI_AT_LEAST   AMPI_F(at_least)  /* x, or the limit where x is less; NaN stays */
 #define AMPI_AT_MOST    AMPI_F(at_most)
 #define AMPI_LARGER     AMPI_F(larger)     /* b (NEON: NaN) when one is NaN */
 #define AMPI_SMALLER    AMPI_F(smaller)    /* likewise */
@@ -170,6 +171,9 @@ AMPI_OP AMPI_FLOATS AMPI_F(fuse)(AMPI_FLOATS a, AMPI_FLOATS b, AMPI_FLOATS c) {
 #if AMPI_PASS == AMPI_PASS_VECTOR
 AMPI_INNER AMPI_FLOATS AMPI_F(negative)(AMPI_FLOATS x) {
     return AMPI_AS_FLOATS(AMPI_XOR(AMPI_BITS(x), AMPI_WORD(0x80000000u)));
+}
+AMPI_INNER AMPI_FLOATS AMPI_F(magnitude)(AMPI_FLOATS x) {
+    return AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu)));
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(choose)(AMPI_MASK m, AMPI_FLOATS a, AMPI_FLOATS b) {
     return AMPI_AS_FLOATS(AMPI_SELECT(m, AMPI_BITS(a), AMPI_BITS(b)));

@@ -26,7 +26,7 @@ AMPI_INNER AMPI_FLOATS AMPI_F(exp_term)(AMPI_FLOATS x) {
 
 /* |x|, at most `most`. */
 AMPI_INNER AMPI_FLOATS AMPI_F(size_to)(AMPI_FLOATS x, float most) {
-    return AMPI_AT_MOST(AMPI_AS_FLOATS(AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x7fffffffu))), AMPI_SET(most));
+    return AMPI_AT_MOST(AMPI_MAGNITUDE(x), AMPI_SET(most));
 }
 AMPI_INNER AMPI_FLOATS AMPI_F(sign_of)(AMPI_FLOATS size, AMPI_FLOATS x) { /* size with the sign of x */
     return AMPI_AS_FLOATS(AMPI_OR(AMPI_BITS(size), AMPI_AND(AMPI_BITS(x), AMPI_WORD(0x80000000u))));

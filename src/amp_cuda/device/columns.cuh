@@ -55,7 +55,7 @@ AMPI_K void ampi_k_bias_act8(
     const amp_bias_grad_job &j, amp_act act, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
     uint32_t k;
     if (act == AMP_ACT_NONE) return;
-    ampi_k_act_grad8(x, act, y);
+    ampi_k_act_grad8(x, act, y, 0);
     ampi_k_nearest8(x, j.dy.dtype);
     ampi_k_bias_store(x, j.dy, at, left, wide);
     if (j.dy.dtype == AMP_F32) return;

@@ -33,9 +33,10 @@
 #      define AMP_STORE_128(p, v)    __stwb(p, v) /* a plain store that branches share would be cut in pieces */
 #    endif
 /* A hint may stand for nothing. A kernel's argument is read where it is; the compiler forgets what it knows of 64 bits;
-   loops over small arrays, which stay in registers. */
+   it may believe that a place is never reached; loops over small arrays, which stay in registers. */
 #    define AMP_GRID_CONSTANT __grid_constant__
 #    define AMP_OPAQUE(x)     asm volatile("" : "+l"(x))
+#    define AMP_NEVER_HERE()  __builtin_unreachable()
 #    define AMP_UNROLL        _Pragma("unroll")
 #    define AMP_NO_UNROLL     _Pragma("unroll 1")
 #  else /* AMP_HOSTCUDA */
@@ -44,6 +45,7 @@
 #    define AMP_STORE_128(p, x)    (*(p) = (x))
 #    define AMP_GRID_CONSTANT
 #    define AMP_OPAQUE(x)
+#    define AMP_NEVER_HERE() (void)0
 #    define AMP_UNROLL
 #    define AMP_NO_UNROLL
 #  endif

@@ -199,12 +199,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
     if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
 }
 
-/* Activation and derivative of eight at a time, on float bits. */
+/* Activation and derivative of eight at a time, on float bits. always: act is one of them; else AMP_ACT_NONE may come,
+   which leaves x, and costs a copy of it. */
 #define AMPI_K_EACH8(value) \
     AMP_UNROLL \
     for (k = 0; k < 8u; k++) \
         x[k] = ampi_bits(value);
-AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
+AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act, int always) {
     uint32_t k;
 #define AMP_X(name, rule, aux) \
     if (act == name) { \
@@ -213,8 +214,9 @@ AMPI_K void ampi_k_act8(uint32_t x[8], amp_act act) {
     }
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
+    if (always) AMP_NEVER_HERE();
 }
-AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]) {
+AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8], int always) {
     uint32_t k;
 #define AMP_X(name, rule, aux) \
     if (act == name) { \
@@ -223,6 +225,7 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
     }
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
+    if (always) AMP_NEVER_HERE();
 }
 /* The same of 16 bits, as they lie in memory: x becomes y, or dy the gradient. Only where an Inf or a NaN comes out is
    looked for the payload that ReLU lets through. */
@@ -233,11 +236,11 @@ AMPI_K void ampi_k_act_exact(uint32_t w[4], uint32_t x[8], amp_dtype t) {
 AMPI_K void ampi_k_act_raw(ampi_k_raw *r, amp_act act, amp_dtype t) {
     uint32_t x[8], w[4];
     ampi_k_quick8(x, r, t);
-    ampi_k_act8(x, act);
+    ampi_k_act8(x, act, 1);
     if (!ampi_k_quick_words(w, x, t)) {
         if (act == AMP_RELU) {
             ampi_k_exact8(x, r, t);
-            ampi_k_act8(x, AMP_RELU);
+            ampi_k_act8(x, AMP_RELU, 1);
         }
         ampi_k_act_exact(w, x, t);
     }
@@ -247,11 +250,11 @@ AMPI_K void ampi_k_act_grad_raw(ampi_k_raw *dy, amp_act act, const ampi_k_raw *s
     uint32_t x[8], y[8], w[4];
     ampi_k_quick8(x, dy, t);
     ampi_k_quick8(y, saved, t);
-    ampi_k_act_grad8(x, act, y);
+    ampi_k_act_grad8(x, act, y, 1);
     if (!ampi_k_quick_words(w, x, t)) {
         if (act == AMP_RELU) {
             ampi_k_exact8(x, dy, t);
-            ampi_k_act_grad8(x, AMP_RELU, y);
+            ampi_k_act_grad8(x, AMP_RELU, y, 1);
         }
         ampi_k_act_exact(w, x, t);
     }
@@ -395,7 +398,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
                 ampi_k_unmask8(y, mask[byte]);
             else
                 ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            ampi_k_act_grad8(x, act, y);
+            ampi_k_act_grad8(x, act, y, 0);
         } else {
             if (p.aux.data && !masked) {
                 for (k = 0; k < 8u; k++)
@@ -403,7 +406,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
                 ampi_k_nearest8(y, p.aux.dtype);
                 ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
             }
-            ampi_k_act8(x, act);
+            ampi_k_act8(x, act, 0);
         }
         ampi_k_nearest8(x, p.d.dtype);
         ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
@@ -433,9 +436,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         ampi_k_load8(x, a.in.data, a.in.dtype, i, m, wide);
         if (a.saved.data) {
             ampi_k_load8(saved, a.saved.data, a.saved.dtype, i, m, wide);
-            ampi_k_act_grad8(x, a.act, saved);
+            ampi_k_act_grad8(x, a.act, saved, 1);
         } else {
-            ampi_k_act8(x, a.act);
+            ampi_k_act8(x, a.act, 1);
         }
         ampi_k_nearest8(x, a.out.dtype);
         ampi_k_store8(x, a.out.data, a.out.dtype, i, m, wide);
@@ -448,8 +451,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_activation_alike(const AMP_GRID_CONSTANT amp_activation_job a, int wide) {
     uint64_t i = 8u * ((uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x), step = 8u * ((uint64_t)gridDim.x * AMP_BLOCK);
     for (; i < a.count; i += step) {
-        uint32_t m = ampi_k_group(i, a.count);
-        int whole = wide && m == 8u;
+        const uint64_t left = a.count - i;
+        const uint32_t m = left < 8u ? (uint32_t)left : 8u;
+        const int whole = wide & (m == 8u);
         ampi_k_raw x, saved;
         ampi_k_fetch_short(&x, a.in, i, m, whole);
         if (a.saved.data) {
