@@ -1,8 +1,8 @@
-"""page.py BROWSER PAGE.html [--shots FOLDER]    The page of `make run` in a real browser (Chromium, headless), over its debugging pipe.
+"""page.py BROWSER PAGE.html [--shots FOLDER] [PICTURE.svg ...]    The page of `make run` in a real browser (Chromium, headless), over its debugging pipe.
 
 Nothing on the console; nothing cut at 360 pixels; contrast of all text at least 4.5 (WCAG AA), light and dark; all that can be operated has a
 name and can be reached by keyboard; the parts that move say what the page's tables say; without JavaScript they are hidden and the rest is
-there; one printed page is not wider than paper. --shots: also pictures of it, to look at. Last line: N passed, N failed, N skipped. Exit status 3:
+there; one printed page is not wider than paper. Of each PICTURE, alone: its labels, as of the page's pictures. --shots: also pictures of it, to look at. Last line: N passed, N failed, N skipped. Exit status 3:
 the browser did not answer for 90 seconds, which is no fault of the page.
 """
 import base64
@@ -342,9 +342,22 @@ def on_paper(b, url, shots):
             f.write(pdf)
 
 
+def alone(b, folder, pictures):
+    """Files of pictures, those for a phone at 360 pixels."""
+    around = os.path.join(folder, 'around.html')
+    for path in pictures:
+        phone = path.endswith('_phone.svg')
+        with open(path, encoding='utf-8') as f, open(around, 'w', encoding='utf-8') as to:
+            to.write('<meta charset="utf-8"><meta name="viewport" content="width=device-width"><body style="margin: 8px"><figure style="margin: 0">%s</figure>' % f.read())
+        b.open('file://' + around, 360 if phone else 1100)
+        labels = b.value(LABELS + ('(11)' if phone else '(9)'))
+        check(labels['n'] > 5 and not labels['bad'], '%s: %s' % (path, labels))
+
+
 def main():
     program, page = sys.argv[1:3]
     shots = sys.argv[4] if sys.argv[3:4] == ['--shots'] else None
+    pictures = [word for word in sys.argv[3:] if word.endswith('.svg')]
     url = 'file://' + os.path.abspath(page)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         b = Browser(program, folder)
@@ -357,6 +370,7 @@ def main():
         check(not b.complaints(), 'the console says %s' % b.complaints())
         without_script(b, url, shots)
         on_paper(b, url, shots)
+        alone(b, folder, pictures)
         b.end()
     print('%d passed, %d failed, 0 skipped' % (counts[True], counts[False]))
     return counts[False] > 0
