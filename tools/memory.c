@@ -31,6 +31,7 @@ static const layout layouts[] = {
     {"FP32 masters, 16-bit copies", "F16 or BF16, F32", AMP_BF16, AMP_MASTER_F32},
     {"16 + 16 bits, lossless", "F16 or BF16, SPLIT", AMP_BF16, AMP_MASTER_SPLIT},
     {"BF16 + BF16 compensation", "BF16, KAHAN", AMP_BF16, AMP_MASTER_KAHAN},
+    {"16 + 8 bits", "F16 or BF16, SPLIT8", AMP_BF16, AMP_MASTER_SPLIT8},
     {"BF16, rounded stochastically", "BF16, NONE", AMP_BF16, AMP_MASTER_NONE},
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
@@ -120,6 +121,7 @@ static const char peers[] =
     "| FlashOptim (arXiv 2602.23349) | 7; 5 with gradient release | weight and 8-bit remainder, companded 8-bit "
     "moments |\n"
     "| amp, SPLIT and 8-bit moments | 8.03; 6.03 with gradient release | the weight to the last bit, 8-bit moments |\n"
+    "| amp, SPLIT8 and 8-bit moments | 7.03; 5.03 with gradient release | the weight in 24 bits, 8-bit moments |\n"
     "| amp, no masters, stochastic, 8-bit moments | 6.03; 4.03 with gradient release | BF16 weights, 8-bit moments "
     "|\n";
 
@@ -132,14 +134,15 @@ static const char advice[] =
     "1. A 16-bit model (FP16 with a loss scale, or BF16): activations are half. `docs/policy.md`.\n"
     "2. `.master = AMP_MASTER_SPLIT`: 2 bytes per parameter less, and no bit of a weight is lost.\n"
     "3. `.moment = AMP_MOMENT_8BIT`: 6 bytes less; BF16 moments: 4 less.\n"
-    "4. The head and its loss in chunks of rows (`amp_linear_cross_entropy`): the logits' memory, often the largest\n"
+    "4. `.master = AMP_MASTER_SPLIT8`: 1 byte less than SPLIT; `count_lost` says whether updates are lost.\n"
+    "5. The head and its loss in chunks of rows (`amp_linear_cross_entropy`): the logits' memory, often the largest\n"
     "   array, divides by the number of chunks.\n"
-    "5. Gradient release (`examples/release.c`): 2 bytes less, 4 in FP32, without clipping by norm, with a static loss "
+    "6. Gradient release (`examples/release.c`): 2 bytes less, 4 in FP32, without clipping by norm, with a static loss "
     "scale\n"
     "   or none. The same bits.\n"
-    "6. Recomputation of activations (`examples/recompute.c` plans which), or smaller batches with accumulation.\n"
-    "7. Moments and masters in host memory (`examples/offload.cu`), at the price of the bus.\n"
-    "8. BF16 weights without masters (`AMP_MASTER_NONE` with `.stochastic`): watch `count_lost` and the validation "
+    "7. Recomputation of activations (`examples/recompute.c` plans which), or smaller batches with accumulation.\n"
+    "8. Moments and masters in host memory (`examples/offload.cu`), at the price of the bus.\n"
+    "9. BF16 weights without masters (`AMP_MASTER_NONE` with `.stochastic`): watch `count_lost` and the validation "
     "loss.\n";
 
 static amp_ctx *ctx;
@@ -255,6 +258,8 @@ static const option options[] = {
     {"BF16, SPLIT, BF16 moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16, 0, 0},
     {"BF16, SPLIT, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 0, 0},
     {"the same, gradients released", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 1, 0},
+    {"BF16, SPLIT8, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT8, AMP_MOMENT_8BIT, 0, 0},
+    {"the same, gradients released", AMP_BF16, AMP_MASTER_SPLIT8, AMP_MOMENT_8BIT, 1, 0},
     {"BF16 stochastic, 8-bit moments", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 0, 0},
     {"the same, gradients released", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 0},
     {"the same, GELU's aux in FP8", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1, 8},
