@@ -119,7 +119,7 @@ static amp_status masters_step(amp_params *p, amp_scaler *scaler, const amp_step
 }
 static void print_masters(void) {
     size_t s, k, i;
-    printf("\n%lu steps, %lu n_weights weights\n%-26s", (unsigned long)steps_seen, (unsigned long)n_weights, "weights");
+    printf("\n%lu steps, %lu weights\n%-26s", (unsigned long)steps_seen, (unsigned long)n_weights, "weights");
     for (s = 0; s < SIZES; s++)
         printf("  updates * %-8g path    lost", step_sizes[s]);
     for (k = 0; k < ROWS; k++) {
