@@ -34,6 +34,14 @@ bench-moments: $(BENCH_OUT)/moments_gpt $(BENCH_OUT)/moments_convnet $(BUILD)/sh
 	$(BENCH_OUT)/moments_convnet --mode fp32 --seeds 1
 	$(BENCH_OUT)/moments_gpt --mode fp32 --steps $(BENCH_STEPS) --sample 0 --data $(BUILD)/shakespeare.txt --out $(BENCH_OUT)
 
+# make bench-masters: what weights lose that are kept in fewer bits than FP32, on the steps of a small GPT
+$(BENCH_OUT)/masters: bench/masters.c examples/gpt.c $(wildcard examples/*.h) amp.h
+	@mkdir -p $(BENCH_OUT)
+	$(CC) -std=c99 -Wall -Wextra $(BENCH_CFLAGS) -I. $< -o $@ -lm -pthread
+.PHONY: bench-masters
+bench-masters: $(BENCH_OUT)/masters $(BUILD)/shakespeare.txt
+	$(BENCH_OUT)/masters --mode fp32 --seeds 1 --layers 2 --width 64 --heads 4 --context 32 --steps $(BENCH_STEPS) --sample 0 --data $(BUILD)/shakespeare.txt --out $(BENCH_OUT)
+
 .PHONY: bench bench-gemm bench-step bench-scope bench-exhaustive bench-train bench-gpu
 bench: $(BENCH_OUT)/bench
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/bench.txt

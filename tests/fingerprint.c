@@ -376,6 +376,16 @@ static void scalar_math(void) {
         }
         finish();
     }
+    if (start("scalar split8")) {
+        for (i = 0; i < 50000; i++) {
+            float x = next_number(i & 1 ? WILD : NORMAL);
+            const amp_dtype t = i & 2 ? AMP_F16 : AMP_BF16;
+            uint32_t any = next_u32();
+            mix_u64(amp_is_nan(x) ? 0 : amp_split8_pack(x, t, i & 4 ? AMP_STOCHASTIC : AMP_NEAREST, any));
+            mix_f32(amp_split8_unpack(any, t));
+        }
+        finish();
+    }
 }
 
 static void scalar_random(void) {
@@ -862,6 +872,8 @@ static const layout layouts[] = {
     {"bf16 split m16", AMP_BF16, AMP_BF16, AMP_MASTER_SPLIT, AMP_BF16, 0},
     {"bf16 kahan", AMP_BF16, AMP_BF16, AMP_MASTER_KAHAN, AMP_F32, 0},
     {"bf16 kahan m16", AMP_BF16, AMP_BF16, AMP_MASTER_KAHAN, AMP_BF16, 0},
+    {"bf16 split8", AMP_BF16, AMP_BF16, AMP_MASTER_SPLIT8, AMP_F32, 0},
+    {"f16 split8 stochastic m16", AMP_F16, AMP_F16, AMP_MASTER_SPLIT8, AMP_BF16, 1},
 };
 
 static const size_t small_counts[4] = {1, 3, 17, 1000};

@@ -256,7 +256,8 @@ static void do_step(void) {
     d.momentum = 0.9f;
     if (fuzz_percent(50)) d.clip_norm = 1.0f;
     if (fuzz_percent(30)) d.clip_value = 0.01f;
-    d.stochastic = r.layout.master <= AMP_MASTER_NONE || r.layout.master == AMP_MASTER_SPLIT8 ? fuzz_below(2) : 0;
+    d.stochastic = r.layout.master <= AMP_MASTER_NONE ? fuzz_below(2) : 0;
+    if (r.layout.master == AMP_MASTER_SPLIT8) d.stochastic = d.n_groups % 2u;
     d.seed = 5;
     new_gradients();
     must(amp_grad_norm(r.p, r.s, &norm), "norm");
@@ -440,9 +441,10 @@ static void new_set(void) {
     size_t i, k;
     r.layout.model = (amp_dtype)(1 + fuzz_below(3));
     r.layout.grad = some_dtype();
-    r.layout.master = (amp_master)fuzz_below(5);
+    r.layout.master = (amp_master)fuzz_below(4);
     if (r.layout.master == AMP_MASTER_KAHAN) r.layout.model = AMP_BF16;
-    if (r.layout.master >= AMP_MASTER_SPLIT && r.layout.model == AMP_F32) r.layout.model = AMP_F16;
+    if (r.layout.master == AMP_MASTER_SPLIT && r.layout.model == AMP_F32) r.layout.model = AMP_F16;
+    if (r.layout.master == AMP_MASTER_SPLIT && r.layout.grad != AMP_F16) r.layout.master = AMP_MASTER_SPLIT8;
     r.layout.moment = fuzz_percent(50) ? AMP_F32 : fuzz_percent(50) ? AMP_BF16 : AMP_MOMENT_8BIT;
     r.layout.accumulate = fuzz_below(2);
     must(amp_params_create(&r.p, r.ctx, &r.layout), "create");

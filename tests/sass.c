@@ -231,6 +231,8 @@ enum {
     L_STOCHASTIC,
     L_BF16_MOMENTS,
     L_8BIT_MOMENTS,
+    L_SPLIT8,
+    L_SPLIT8_DRAWN,
     L_COUNT_32,
     L_COUNT_ALL
 };
@@ -247,6 +249,8 @@ static const layout layouts[] = {
     {AMP_MASTER_NONE, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 1, 0},
     {AMP_MASTER_NONE, AMP_BF16, AMP_BF16, AMP_ADAMW, 0, 1, 0},
     {AMP_MASTER_SPLIT, AMP_BF16, AMP_MOMENT_8BIT, AMP_ADAMW, 0, 0, 0},
+    {AMP_MASTER_SPLIT8, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 0, 0},
+    {AMP_MASTER_SPLIT8, AMP_BF16, AMP_F32, AMP_ADAMW, 0, 1, 0},
     {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0, 32},
     {AMP_MASTER_F32, AMP_F16, AMP_F32, AMP_ADAMW, 0, 0, 1},
 };
@@ -520,6 +524,9 @@ static const row rows[] = {
     {"AdamW bf16 moments", run_update, AMP_BF16, AMP_F16, L_BF16_MOMENTS, 0, 14, 64 * K, 128 * K, "ampi_k_update"},
     {"AdamW bf16 8-bit moments", run_update, AMP_BF16, AMP_F16, L_8BIT_MOMENTS, 0, 14.03, 64 * K, 128 * K,
         "ampi_k_update_codes"},
+    {"AdamW bf16 split8", run_update, AMP_BF16, AMP_F16, L_SPLIT8, 0, 24, 64 * K, 128 * K, "ampi_k_update"},
+    {"AdamW bf16 split8 stochastic", run_update, AMP_BF16, AMP_F16, L_SPLIT8_DRAWN, 0, 24, 64 * K, 128 * K,
+        "ampi_k_update"},
     {"cross-entropy f16", run_xent, AMP_F16, AMP_F16, 50257, 0, 4, 50257, 2 * 50257, NULL},
     {"cross-entropy bf16", run_xent, AMP_BF16, AMP_F16, 50257, 0, 4, 50257, 2 * 50257, NULL},
     {"cross-entropy f32", run_xent, AMP_F32, AMP_F16, 50257, 0, 8, 50257, 2 * 50257, NULL},
@@ -599,6 +606,7 @@ static const goal goals[] = {
     {"AdamW f16 counted", {0, 0, 0, 0, 0, 0, 0, 0}, NULL},
     {"AdamW f16 split", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 1.1, 0.75}, NULL},
     {"AdamW bf16 Kahan", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 0.8}, NULL},
+    {"AdamW bf16 split8", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 0.8}, NULL},
     {"AdamW bf16 stochastic", {1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 1.15, 0.8}, NULL},
     {"AdamW bf16 moments", {0.9, 0.85, 0.85, 0.9, 1.15, 1.15, 0.65, 0.45}, NULL},
     {"AdamW bf16 8-bit moments", {0.9, 0.85, 0.85, 1.15, 1.15, 1.15, 0, 0},

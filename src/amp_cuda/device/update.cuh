@@ -160,11 +160,25 @@ AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[1], void *to, amp_dtype t, ui
    inf: 1, a second moment is Inf. */
 template <int N> struct ampi_k_working { uint32_t g[N], w[N], b[N], v[N], kept[N], inf; };
 
+/* Pairs of a model copy and a low part, to weights and back: for eight at once layout and format are known. */
+#define AMPI_K_PAIRS(X) X(SPLIT, F16) X(SPLIT, BF16) X(SPLIT8, F16) X(SPLIT8, BF16) X(KAHAN, BF16)
+template <int N, class raw>
+AMPI_K void ampi_k_unpair(ampi_k_working<N> *x, const raw *model, const raw *rest, amp_master layout, amp_dtype t) {
+    uint32_t copy[N], low[N], k;
+    ampi_k_patterns(copy, model, AMP_F16);
+    ampi_k_patterns(low, rest, ampi_low_type(layout));
+    AMP_UNROLL
+    for (k = 0; k < N; k++) {
+        x->kept[k] = copy[k] | low[k] << 16;
+        x->w[k] = ampi_bits(amp_pair_unpack(x->kept[k], layout, t));
+    }
+}
+
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
 template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
     typename ampi_k_raw_of<N>::type rg, rw, rl, rb, rv;
-    uint32_t low[N], k;
+    uint32_t k;
 #if !defined(__CUDACC__)
     memset(&rl, 0, sizeof rl);
     memset(&rb, 0, sizeof rb);
@@ -180,14 +194,10 @@ template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, 
         x->b[k] = x->v[k] = 0;
     x->inf = 0;
     if (p->pair) {
-        ampi_k_patterns(x->w, &rw, p->weight_type);
-        ampi_k_patterns(low, &rl, p->low_type);
-        AMP_UNROLL
-        for (k = 0; k < N; k++)
-            x->kept[k] = x->w[k] | low[k] << 16;
-        AMP_UNROLL
-        for (k = 0; k < N; k++)
-            x->w[k] = ampi_bits(amp_pair_unpack(x->kept[k], e->layout, e->model_dtype));
+#define AMPI_K_UNPAIR(L, T) \
+    if (e->layout == AMP_MASTER_##L && e->model_dtype == AMP_##T) ampi_k_unpair(x, &rw, &rl, AMP_MASTER_##L, AMP_##T);
+        AMPI_K_PAIRS(AMPI_K_UNPAIR)
+#undef AMPI_K_UNPAIR
     } else {
         ampi_k_patterns(x->kept, &rw, p->weight_type);
         ampi_k_widen(x->w, &rw, p->weight_type);
@@ -211,25 +221,35 @@ AMPI_K void ampi_k_update_words(uint32_t (&r)[1], const ampi_k_updating *p, uint
 }
 /* Model copy and low part of SPLIT, SPLIT8 or KAHAN; as below. */
 template <int counted, int N>
-AMPI_K uint32_t ampi_k_update_pair(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
-    const amp_param_entry *e = &p->e;
+AMPI_K uint32_t ampi_k_pair(
+    uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at, const uint32_t (&r)[N], amp_master layout, amp_dtype t) {
     const amp_rounding how = p->stochastic ? AMP_STOCHASTIC : AMP_NEAREST;
-    uint32_t k, copy[N], low[N], r[N], overflow = 0;
+    uint32_t k, copy[N], low[N], overflow = 0;
+    AMP_UNROLL
+    for (k = 0; k < N; k++) {
+        uint32_t both = amp_pair_pack(ampi_float(w[k]), layout, t, how, r[k]);
+        copy[k] = both & 0xffffu;
+        low[k] = both >> 16;
+        overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), t);
+        if (counted) w[k] = both;
+    }
+    ampi_k_store(low, p->e.low, ampi_low_type(layout), at, AMPI_K_STREAM);
+    ampi_k_store(copy, p->e.model, AMP_F16, at, 1);
+    return overflow;
+}
+template <int counted, int N>
+AMPI_K uint32_t ampi_k_update_pair(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
+    uint32_t r[N], k;
     AMP_UNROLL
     for (k = 0; k < N; k++)
         r[k] = 0;
     if (p->stochastic) ampi_k_update_words(r, p, at);
-    AMP_UNROLL
-    for (k = 0; k < N; k++) {
-        uint32_t both = amp_pair_pack(ampi_float(w[k]), e->layout, e->model_dtype, how, r[k]);
-        copy[k] = both & 0xffffu;
-        low[k] = both >> 16;
-        overflow |= amp_copy_overflow(copy[k], ampi_float(w[k]), e->model_dtype);
-        if (counted) w[k] = both;
-    }
-    ampi_k_store(low, e->low, p->low_type, at, AMPI_K_STREAM);
-    ampi_k_store(copy, e->model, AMP_F16, at, 1);
-    return overflow;
+#define AMPI_K_PAIR(L, T) \
+    if (p->e.layout == AMP_MASTER_##L && p->e.model_dtype == AMP_##T) \
+        return ampi_k_pair<counted>(w, p, at, r, AMP_MASTER_##L, AMP_##T);
+    AMPI_K_PAIRS(AMPI_K_PAIR)
+#undef AMPI_K_PAIR
+    return 0;
 }
 /* Master, model copy (for the next products, so it is not streamed) and low part; 1: a copy overflowed. counted: w
    becomes what is kept of it. */
