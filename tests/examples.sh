@@ -2,7 +2,7 @@
 # usage: examples.sh [--full]        Runs the examples, those in $BUILD with --full; else all but digits and gpt are built here and linked with
 # $IMPL, the object of tests/impl.c, in place of an implementation of their own:
 #   programs print what their comments promise, or, where no comment does, just succeed; digits holds its claims over 2 seeds (--full: 5) on both networks; gpt holds its own; digits reads IDX files; and
-#   every wrong option gives exit status 2, every wrong file 1, with one line on stderr that names it, and leaves nothing behind.
+#   every wrong option gives exit status 2, every wrong file 1, with one line on stderr that names it, and leaves nothing behind. On the host runtime gpt alone runs; --full: convnet, debug and release, too.
 # Last line: N passed, N failed, N skipped.
 set -u
 build=${BUILD:-build}
@@ -152,7 +152,8 @@ fi
 # ---- convnet: its claims; on the host runtime its kernels; wrong options ----
 convnet() { ${RUN_ENV:-} "$programs/convnet" "$@"; }
 claims "convnet --check" 55 convnet --check --threads 1
-if [ -x "$build/hostcuda/plain/convnet" ]; then
+if [ -z "$full" ]; then : # gpt's kernels stand for those of the others
+elif [ -x "$build/hostcuda/plain/convnet" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
     claims "convnet --check-layers on the host runtime" 51 "$build/hostcuda/plain/convnet" --check-layers --device cuda
@@ -179,7 +180,8 @@ for picture in "$work"/patients/debug_1.svg "$work"/patients/debug_2.svg "$work"
 done
 if [ -s "$work/patients/debug_3.svg" ] && [ ! -e "$work/patients/debug.state" ]; then ok
 else bad "debug leaves its state file, or has not run"; fi
-if [ -x "$build/hostcuda/plain/debug" ]; then
+if [ -z "$full" ]; then :
+elif [ -x "$build/hostcuda/plain/debug" ]; then
     HCU_PROTECT=0
     export HCU_PROTECT
     claims "debug --check on the host runtime" 16 "$build/hostcuda/plain/debug" --check --steps 4 --device cuda --out "$work/patients"
@@ -198,7 +200,8 @@ done
 
 # ---- release: gradients have the memory of one layer, and the losses are those of the ordinary loop ----
 claims release 10 "$programs/release"
-if [ -x "$build/hostcuda/plain/release" ]; then
+if [ -z "$full" ]; then :
+elif [ -x "$build/hostcuda/plain/release" ]; then
     claims "release on the host runtime" 10 "$build/hostcuda/plain/release" --device cuda --steps 3 --layers 3 --width 32
     if grep leaks "$work/err"; then bad "release leaks on the host runtime"; else ok; fi
 else

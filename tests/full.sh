@@ -55,7 +55,7 @@ cuda_table() {
 table() {
     slices unit 4 "$BUILD/test_cpu" "${RUN_ENV:-} $BUILD/test_cpu --full"
     for pair in 'gcc g++' 'clang clang++'; do echo "compile-${pair% *}||tests/compile.sh --full $pair"; done
-    echo "examples|all for-examples|tests/examples.sh --full"
+    echo "examples|all for-examples-full|tests/examples.sh --full"
     echo "labs|$BUILD/tests/impl.o|env IMPL=$BUILD/tests/impl.o tools/labs.sh check"
     echo "page|$BUILD/digits|tests/page.sh --full"
     echo "install|for-install|tests/install.sh --full"

@@ -423,7 +423,7 @@ static void grid_padding(t_run *t, const grid_case *c, const grid_matrix *got) {
 }
 
 static void gemm_grid(t_run *t) {
-    int round, rounds = t_rounds(t, 1500, 60000, 90, 2500), cuda = t->place->kind == T_KIND_CUDA;
+    int round, rounds = t_rounds(t, 1500, 60000, 90, 1200), cuda = t->place->kind == T_KIND_CUDA;
     size_t unsupported = 0, f8_ran = 0;
     for (round = 0; round < rounds; round++, t_clear(t)) {
         grid_case c = AMP_ZERO;

@@ -47,6 +47,7 @@ floor: ## tests/expected/floor.txt, from the last `make test`
 part-compile: $(BUILD)/tests/impl.o
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o 'IMPL_FLAGS=$(CFLAGS)' tests/compile.sh
 for-examples: $(BUILD)/digits $(BUILD)/gpt $(BUILD)/tests/impl.o
+for-examples-full: for-examples
 part-examples: for-examples
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tests/examples.sh
 part-page: $(BUILD)/digits
@@ -55,7 +56,7 @@ check-labs: $(BUILD)/tests/impl.o ## the labs' checkers: each solution passes, e
 	@IMPL=$(BUILD)/tests/impl.o tools/labs.sh check $(N)
 part-labs: $(BUILD)/tests/impl.o
 	$(RUN_PART) env IMPL=$(BUILD)/tests/impl.o tools/labs.sh check --quick
-.PHONY: for-examples for-install for-cuda-verbs for-fuzz lab check-labs
+.PHONY: for-examples for-examples-full for-install for-cuda-verbs for-fuzz lab check-labs
 for-install: $(BUILD)/operations $(BUILD)/products $(BUILD)/memory $(BUILD)/roofline $(if $(wildcard bench/bench.mk),$(BUILD)/bench/train)
 part-install: for-install
 	$(RUN_PART) tests/install.sh
@@ -120,7 +121,7 @@ $(SASS)/fast/sm_%.ptx: tests/sass_code.cu tests/cuda_impl.cu tests/naive_tail.cu
 $(SASS)/fast/sm_%.cubin: $(SASS)/fast/sm_%.ptx
 	$(NVCC) -O2 -cubin -arch=sm_$* $< -o $@
 # Of them those of some kernels, one of a kind: for `make test`.
-THIN := ampi_k_cast ampi_k_cast_wide ampi_k_finite ampi_k_histogram ampi_k_quantize ampi_k_clip ampi_k_dropout ampi_k_gemm ampi_k_update<0> ampi_k_xent_few<1>
+THIN := ampi_k_cast ampi_k_cast_wide ampi_k_finite ampi_k_quantize ampi_k_clip ampi_k_update<0>
 $(SASS)/thin/code.cu: amp_cuda.cuh amp.h tests/sass_thin.awk
 	@mkdir -p $(@D)
 	awk -v kernels='$(THIN)' -f tests/sass_thin.awk $< > $@
@@ -176,7 +177,8 @@ $(WITH_KERNELS:%=$(HCU_BUILD)/plain/%): $(HCU_BUILD)/plain/%: examples/%.c tests
 	$(HCU_CXX_plain) $(HCU_CXXFLAGS) $(HCU_FLAGS_plain) -DAMP_LINKED -I. $(HCU_SHIM) $< -c -o $@.o
 	$(CC) $(C99) -I$(HCU_DIR) -c tests/probe.c -o $@.probe.o
 	$(HCU_CXX_plain) $(HCU_FLAGS_plain) $@.o $@.probe.o $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain) $(HCU_LDLIBS) -lm -o $@
-for-examples: $(WITH_KERNELS:%=$(HCU_BUILD)/plain/%)
+for-examples: $(HCU_BUILD)/plain/gpt
+for-examples-full: $(WITH_KERNELS:%=$(HCU_BUILD)/plain/%)
 # an example on the host runtime, linked with the implementations that the tests have; with CHECK compiled whole, for its tools
 CUDA_EXAMPLES := $(patsubst examples/%.cu,%,$(sort $(wildcard examples/*.cu)))
 $(CUDA_EXAMPLES:%=$(HCU_BUILD)/run/%): $(HCU_BUILD)/run/%: examples/%.cu $(HEADERS) $(HCU_HEADERS) $(HCU_BUILD)/plain/cuda_impl.o $(HCU_IMPL) $(HCU_LIB_plain)
