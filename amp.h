@@ -1632,13 +1632,18 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 }
 #else
 #  if !defined(__GNUC__) || defined(__TINYC__)
-#    define AMPI_HOLD     volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
-#    define AMPI_GUARD(x) (void)0
+#    define AMPI_HOLD         volatile /* MSVC may contract: through memory. tcc does not optimise: harmless */
+#    define AMPI_GUARD(x)     (void)0
+#    define AMPI_GUARD2(x, y) (void)0
 #  else
 #    define AMPI_HOLD
-#    define AMPI_GUARD(x) __asm__("" : AMPI_HOME(x)) /* where the number is */
+#    define AMPI_GUARD(x)     __asm__("" : AMPI_HOME(x)) /* where the number is */
+#    define AMPI_GUARD2(x, y) __asm__("" : AMPI_HOME(x), AMPI_HOME(y))
 #    if defined(AMP_DEVICE)
 #      define AMPI_HOME "+v" /* AMD's GPUs; no guard against fast-math's estimates of a / b */
+#    endif
+#    if defined(__wasm__)
+#      define AMPI_HOME "+r"
 #    endif
 #    if defined(__SSE2__) && !defined(AMP_DEVICE)
 #      define AMPI_HOME "+x"
@@ -1688,8 +1693,18 @@ AMP_INLINE double amp_dsqrt(double a) {
     return r;
 }
 #  else
-AMPI_OP2(amp_div, float, /)
-AMPI_OP2(amp_ddiv, double, /)
+/* Fast-math takes the reciprocal of a divisor that is a constant, or that does not change in a loop, and multiplies by
+   it. So a divisor is what an empty asm statement made of both operands. */
+#    define AMPI_QUOTIENT(name, T) \
+    AMP_INLINE T name(T a, T b) { \
+        AMPI_HOLD T divisor = b, r; \
+        AMPI_GUARD2(a, divisor); \
+        r = a / divisor; \
+        AMPI_GUARD(r); \
+        return r; \
+    }
+AMPI_QUOTIENT(amp_div, float)
+AMPI_QUOTIENT(amp_ddiv, double)
 #    ifdef __cplusplus
 extern "C++" {
 #    endif

@@ -205,6 +205,13 @@ c_family() {
     # the inline conversions, with and without instructions for FP16
     # shellcheck disable=SC2086
     must "$cc: inline conversions" "$cc" -std=c99 -O2 $WARN $lean inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, run" "$tmp/a"
+    # quotients under fast-math, also by the C of machines without SSE2: the bits of the plain build
+    # shellcheck disable=SC2086
+    right=$("$cc" -std=c99 -O2 $WARN quotients.c -o "$tmp/a" -lm && "$tmp/a")
+    for fast in '' -U__SSE2__; do
+        # shellcheck disable=SC2086
+        must "$cc: quotients, -ffast-math $fast" "$cc" -std=c99 -O3 -ffast-math $fast $WARN quotients.c -o "$tmp/a" -lm && must "$cc: quotients, -ffast-math $fast, the same bits" [ "$("$tmp/a")" = "$right" ]
+    done
     if [ "${HIDE:-}" != avx2 ] && grep -qw f16c /proc/cpuinfo 2>/dev/null && flag "$cc" c -mf16c; then
         # shellcheck disable=SC2086
         must "$cc: inline conversions, -mf16c" "$cc" -std=c99 -O2 -mf16c $WARN $looked inline.c -o "$tmp/a" $LIBS && must "$cc: inline conversions, -mf16c, run" "$tmp/a"

@@ -87,8 +87,8 @@ if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 
     --out "$work/gpt" >"$work/log" 2>"$work/err" && [ "$(grep -c 'as planned$' "$work/log")" = 4 ] && grep -q '^Means over 2 seeds' "$work/log" &&
     grep -q 'has learnt to write' "$work/log" && [ "$(find "$work/gpt" -name 'gpt_*.svg' | wc -l)" = 6 ]; then ok; else bad "gpt on a text: $(tail -n 3 "$work/log" "$work/err")"; fi
 if gpt --draw "$work/gpt/gpt_loss.txt" --out "$work/again" >"$work/log" 2>"$work/err" && grep -q '<circle' "$work/again/gpt_loss.svg" &&
-    gpt --draw docs/img/gpt_loss.txt --out "$work/again" >"$work/log" 2>"$work/err" && cmp "$work/again/gpt_loss.svg" docs/img/gpt_loss.svg &&
-    cmp "$work/again/gpt_loss_phone.svg" docs/img/gpt_loss_phone.svg; then ok; else bad "gpt --draw: $(tail -n 3 "$work/err")"; fi
+    gpt --draw "$top/docs/img/gpt_loss.txt" --out "$work/again" >"$work/log" 2>"$work/err" && cmp "$work/again/gpt_loss.svg" "$top"/docs/img/gpt_loss.svg &&
+    cmp "$work/again/gpt_loss_phone.svg" "$top"/docs/img/gpt_loss_phone.svg; then ok; else bad "gpt --draw: $(tail -n 3 "$work/err")"; fi
 echo "fp32 1.9" >"$work/no.txt"
 if gpt --draw "$work/no.txt" --out "$work/again" >"$work/log" 2>"$work/err"; then bad "gpt --draw takes what is no record"; else ok; fi
 for act in gelu-fp8 relu; do # what they keep for backward is what was planned

@@ -2,6 +2,8 @@
  * over the orders in which blocks may run. */
 #include "lab.h"
 
+#include <ctime>
+
 enum { CHECK_CHUNK = 256 };
 
 typedef struct check_data {
@@ -21,9 +23,10 @@ static uint32_t check_bits(float x) {
     return bits;
 }
 
+static uint32_t check_state = 7;
 /* Numbers of many sizes: any other order of the additions gives other bits. */
 static float check_random(void) {
-    static uint32_t state = 7;
+    uint32_t &state = check_state;
     state = state * 1664525u + 1013904223u;
     return ldexpf((float)(state >> 8) / 16777216.0f + 0.5f, (int)(state >> 4 & 7u) - 4);
 }
@@ -56,11 +59,14 @@ static double check_sum(const check_data *t, size_t end, bool (*counts)(size_t i
 static bool check_all(size_t) { return true; }
 static bool check_lower_lanes(size_t i) { return i % 32 < 16; }
 static bool check_first_lane(size_t i) { return i % 32 == 0; }
+static bool check_negative(size_t i) { return i % 5 == 3; } /* so check_size makes them */
+static bool check_positive(size_t i) { return !check_negative(i); }
 
 static double check_right(const check_data *t) { return sqrt(check_sum(t, t->n, check_all)); }
 static double check_no_root(const check_data *t) { return check_sum(t, t->n, check_all); }
 static double check_half_a_warp(const check_data *t) { return sqrt(check_sum(t, t->n, check_lower_lanes)); }
 static double check_one_lane(const check_data *t) { return sqrt(check_sum(t, t->n, check_first_lane)); }
+static double check_no_negative(const check_data *t) { return sqrt(check_sum(t, t->n, check_positive)); }
 static double check_whole_chunks(const check_data *t) {
     return sqrt(check_sum(t, t->n / CHECK_CHUNK * CHECK_CHUNK, check_all));
 }
@@ -86,6 +92,7 @@ static const check_mistake check_mistakes[] = {
     {check_whole_chunks, "the last chunk, which is not a whole one, is left out"},
     {check_half_a_warp, "half of each warp is left out: the first offset over 32 lanes is 16"},
     {check_one_lane, "only lane 0 of each warp counts: the lanes' sums must be added up"},
+    {check_no_negative, "negative numbers are left out: a square has no sign"},
     {check_first_parts, "only the first 32 parts count: a lane takes every 32nd one"},
 };
 
@@ -154,18 +161,31 @@ static void check_order(
                 t->n, l.grid, l.block, (double)y, (double)again);
     }
 }
-static void check_size(size_t n) {
+static void check_numbers(check_data *t) {
+    for (size_t i = 0; i < t->n; i++) {
+        float large = t->n > 65536 && i % 97 == 0 ? 4096.0f : 1.0f;
+        t->x[i] = check_random() * (check_negative(i) ? -large : large);
+    }
+}
+/* Numbers that nobody can know before: of a size that was there, drawn by the clock. */
+static void check_fresh(const check_data *t, check_launch l) {
+    if (check_near(check_run(t, l), check_right(t))) return;
+    lab_wrong("with n %zu and numbers that are drawn anew the norm is wrong, and with those before it was right: it must "
+              "be computed each time",
+        t->n);
+}
+static void check_size(size_t n, bool fresh) {
     static const check_launch launches[] = {{2, 64}, {1, 32}, {3, 64}, {2, 96}, {5, 128}, {50, 32}};
     check_data t;
     float first = 0;
     t.n = n;
     t.x = (float *)malloc((n + 1) * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        t.x[i] = check_random() * (n > 65536 && i % 97 == 0 ? 4096.0f : 1.0f);
+    check_numbers(&t);
     check_cuda(cudaMalloc((void **)&t.device_x, n * sizeof(float)), "cudaMalloc");
     check_cuda(cudaMalloc((void **)&t.part, (n + CHECK_CHUNK - 1) / CHECK_CHUNK * sizeof(float)), "cudaMalloc");
     check_cuda(cudaMalloc((void **)&t.out, sizeof(float)), "cudaMalloc");
     check_cuda(cudaMemcpy(t.device_x, t.x, n * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
+    if (fresh) check_fresh(&t, launches[0]);
     for (const check_launch &l : launches) {
         float y = check_run(&t, l);
         check_value(&t, y, l);
@@ -188,8 +208,11 @@ int main(void) {
     static const size_t sizes[] = {1024, 1, 31, 255, 257, 3000, 10000, 0, 70001};
     lab_begin();
     for (size_t n : sizes)
-        check_size(n);
+        check_size(n, false);
+    check_state = (uint32_t)time(nullptr);
+    check_size(3000, true);
     lab_passed(
-        "%d sizes, each with 6 launches in 3 orders of threads, and one result", (int)(sizeof sizes / sizeof *sizes));
+        "%d sizes, each with 6 launches in 3 orders of threads, and one result",
+        (int)(sizeof sizes / sizeof *sizes));
     return 0;
 }

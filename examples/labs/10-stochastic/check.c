@@ -3,6 +3,8 @@
 #include "amp.h"
 #include "lab.h"
 
+#include <time.h>
+
 static float check_value(uint32_t bits) {
     float x;
     memcpy(&x, &bits, 4);
@@ -64,6 +66,23 @@ static void check_share(uint32_t bits) {
     if (up == low) return;
     lab_wrong("%.9g must become %g with %u of 65536 words and %g with the others, and yours does with %u: %s",
         (double)x, check_bf16((uint16_t)(down + 1)), (unsigned)low, check_bf16(down), (unsigned)up, check_why(low, up));
+}
+
+/* Numbers that nobody can know before, drawn by the clock. */
+static void check_fresh(void) {
+    uint32_t state = (uint32_t)time(NULL), i, k, up;
+    lab_doing("bf16_stochastic of numbers that are drawn anew");
+    for (k = 0; k < 8; k++) {
+        uint32_t bits, low;
+        state = state * 1664525u + 1013904223u;
+        bits = (state & 0x80ffffffu) | (64u + k * 16u) << 23;
+        low = bits & 0xffffu;
+        for (i = 0, up = 0; i < 65536; i++)
+            up += (uint32_t)bf16_stochastic(check_value(bits), check_word(i)) - (bits >> 16);
+        if (up != low)
+            lab_wrong("a number that is drawn anew goes up with too many words or too few, and those before did not: "
+                      "one rule must hold for all numbers");
+    }
 }
 
 /* ---- an array ---- */
@@ -190,6 +209,7 @@ int main(void) {
     check_exact(0xff800000, "-Inf stays -Inf");
     for (i = 0; i < sizeof nans / sizeof *nans; i++)
         check_nan(nans[i]);
+    check_fresh();
     for (i = 0; i < CHECK_MOST; i++)
         check_x[i] = 1.0f + (float)(i + 1) / 140000.0f;
     check_array(1000, 0, 3, 0);
