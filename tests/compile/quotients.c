@@ -1,6 +1,6 @@
-/* quotients.c - prints a hash of quotients whose divisor is a constant, or does not change in a loop: fast-math multiplies
-   by its reciprocal, which gives other bits. compile.sh compares builds; -U__SSE2__ takes the C of machines that have no
-   division in an asm statement. */
+/* quotients.c - prints a hash of quotients whose divisor is a constant, or does not change in a loop: fast-math
+   multiplies by its reciprocal, which gives other bits. compile.sh compares builds; -U__SSE2__ takes the C of machines
+   that have no division in an asm statement. */
 #define AMP_NO_SIMD
 #include "../../amp.h"
 

@@ -170,8 +170,9 @@ static void check_numbers(check_data *t) {
 /* Numbers that nobody can know before: of a size that was there, drawn by the clock. */
 static void check_fresh(const check_data *t, check_launch l) {
     if (check_near(check_run(t, l), check_right(t))) return;
-    lab_wrong("with n %zu and numbers that are drawn anew the norm is wrong, and with those before it was right: it must "
-              "be computed each time",
+    lab_wrong(
+        "with n %zu and numbers that are drawn anew the norm is wrong, and with those before it was right: it must "
+        "be computed each time",
         t->n);
 }
 static void check_size(size_t n, bool fresh) {
@@ -212,7 +213,6 @@ int main(void) {
     check_state = (uint32_t)time(nullptr);
     check_size(3000, true);
     lab_passed(
-        "%d sizes, each with 6 launches in 3 orders of threads, and one result",
-        (int)(sizeof sizes / sizeof *sizes));
+        "%d sizes, each with 6 launches in 3 orders of threads, and one result", (int)(sizeof sizes / sizeof *sizes));
     return 0;
 }
