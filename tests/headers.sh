@@ -117,6 +117,8 @@ if command -v python3 >/dev/null 2>&1; then
     refused 'a use above the definition is accepted' "^$first is used in " walls "$work"
     sed 's/^# forward:/& ampi_nobody/' src/order >"$work/src/order"
     refused 'an exception for nothing is accepted' 'ampi_nobody is used nowhere' walls "$work"
+    check 'the faults of mutants.txt have their text' python3 tests/mutants/mutants.py --gone
+    refused 'a fault without its text is accepted' 'low parts' sh -c 'cp -R "$1/tests/mutants" "$2/tests" && cd "$2" && sed "s/e->low/e->lo/" "$1/amp.h" >amp.h && python3 tests/mutants/mutants.py --gone' - "$PWD" "$work"
 else
     skipped=$((skipped + 1))
     echo 'skipped: the walls between the parts: no python3'

@@ -30,7 +30,7 @@ RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'
 
-test: cuda-line ## every test that this machine can run, in 6 to 12 minutes of CPU time with nvcc, by the processor; ends with the counts
+test: cuda-line ## every test that this machine can run, in 5 to 11 minutes of CPU time with nvcc, by the processor; ends with the counts
 	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
 	+@STARTER=$$PPID tests/run.sh all $(PARTS_MAKE) $(PARTS:%=part-%) || true; tests/run.sh sum $(PARTS)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mutants.py - plants faults in amp.h and amp_cuda.cuh, one at a time, and looks whether a test notices.
 
-usage: mutants.py [--seed N] [--count N] [--only TEXT] [--slice I/N] [--list] [--out FILE] [--quick]
+usage: mutants.py [--seed N] [--count N] [--only TEXT] [--slice I/N] [--list] [--out FILE] [--quick] [--gone]
 
 The faults: those of tests/mutants/mutants.txt, which people thought of, and --count more (default 0) that a generator makes of the
 text: an operator, a comparison or a constant replaced, a statement deleted, at places drawn with --seed (default 1).
@@ -21,6 +21,8 @@ $BUILD/mutants.log) and not done again there, so that a run that was stopped goe
   same       the compiler says so: with -O2 each object, with and without vectors and of the host runtime, is that of the right
              text, byte for byte. Asked if no test of the section failed
   SURVIVED   a gap
+
+--gone plants nothing: it names the faults of mutants.txt whose text is gone, with exit status 1 if there are any.
 
 The last line: N caught, N survived, N equal, N same, N refused. It needs the objects of `make build/test_cpu`, and for
 amp_cuda.cuh those of build/hostcuda/plain/suite and tests/cuda_verbs.sh; what is missing is made.
@@ -240,7 +242,7 @@ def places(path, text):
     """Every place where the generator could plant something: (start, end, new, kind)."""
     code, skip = code_only(text), not_compiled(path, text)
     speed = [m.span() for name in SPEED for m in re.finditer(r'^(?!#)\w[^\n;=]*\b%s\([^;]*?\{.*?(?:^\}|\}$)' % name, text, re.M | re.S)]
-    begin = text.index('inline bodies of') if path == 'amp.h' else text.index('==== >>device ')
+    begin = text.index('==== >>backend ') if path == 'amp.h' else text.index('==== >>device ')
     found = []
 
     def add(start, end, new, kind):
@@ -656,11 +658,14 @@ def main():
     ask.add_argument('--slice', default='1/1')
     ask.add_argument('--list', action='store_true')
     ask.add_argument('--quick', action='store_true')
+    ask.add_argument('--gone', action='store_true')
     ask.add_argument('--out', default=os.path.join(BUILD, 'mutants.log'))
     asked = ask.parse_args()
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
     texts = {path: open(path).read() for path in ('amp.h', 'amp_cuda.cuh')}
     faults, missing = named(texts)
+    if asked.gone:
+        sys.exit('\n'.join('tests/mutants/mutants.txt: ' + m for m in missing) or 0)
     drawn, pool = generated(texts, asked.seed, asked.count)
     share, shares = (int(x) for x in asked.slice.split('/'))
     faults = [f for f in faults + drawn if asked.only in f.name][share - 1::shares]
