@@ -16,8 +16,7 @@ import tempfile
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
 MOST = 1 << 20  # bytes of a page
 FLAGS = ['-mexec-model=reactor', '-std=c99', '-Wall', '-Wextra', '-O2', '-I.', '-DPLAY_PAGE', '-DAMP_NO_THREADS', '-DAMP_NO_STDIO',
-         '-Wl,-z,stack-size=1048576', '-s',
-         '-DAMPI_HOME="+r"']  # half the time, with the same bits as long as -ffast-math is not there
+         '-Wl,-z,stack-size=1048576', '-s']
 MODES = 'all,fp8-current,fp8-delayed'
 
 
