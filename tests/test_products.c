@@ -2531,6 +2531,7 @@ static void vocabulary_fp8(t_run *t) {
         CHECK_OK(amp_fp8_create(&beside, t->ctx, &delayed));
         v.d.linear.fp8 = fp8;
         v.l.fp8 = beside;
+        v.d.linear.y.count = 1; /* of no data: not looked at */
         v.l.scratch_bytes = v.nx + v.nw + 2 * v.ny + 1024;
         v.l.scratch = t_alloc(t, v.l.scratch_bytes);
         vocabulary_scratch(t, &v);

@@ -148,14 +148,13 @@ static void ampi_vocabulary_cut(const ampi_vocabulary *v, ampi_layer *layer, siz
     layer->ny = n * v->l.out;
     layer->l.x = ampi_rows_of(v->l.x, at, n, v->l.in);
 }
-/* The two layers, for a whole piece. FP8: w is quantised once, to both copies. */
+/* The two layers, for a whole piece. */
 static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     amp_precision made = v->made;
     amp_linear_desc *l = &v->l;
-    amp_quantize_job w, back;
     ampi_layer *f = &v->forward, *b = &v->backward;
     l->record = &v->made;
-    l->y.data = v->logits.data;
+    l->y = v->logits;
     AMPI_TRY(ampi_check_linear(ctx, l, &ampi_goal_run, f));
     ampi_vocabulary_cut(v, f, 0, v->chunk);
     AMPI_TRY(ampi_forward_dtypes(ctx, f, &made));
@@ -172,14 +171,20 @@ static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     b->l.dw = l->dw;
     b->l.dbias = l->dbias;
     if (f->fp8 && v->gradients) AMPI_TRY(ampi_fp8_factors(ctx, b, 1));
-    if (!f->fp8) return AMP_OK;
-    b->w.array.data = (char *)l->scratch + l->scratch_bytes;
-    w = ampi_fp8_cast_w(f);
-    back = ampi_fp8_cast_w(b);
+    if (f->fp8) b->w.array.data = (char *)l->scratch + l->scratch_bytes;
+    return AMP_OK;
+}
+/* FP8: w is quantised once, to both copies. */
+static amp_status ampi_vocabulary_w(amp_ctx *ctx, const ampi_vocabulary *v) {
+    const amp_linear_desc *l = &v->l;
+    amp_quantize_job w, back;
+    if (!v->fp8 || !l->rows) return AMP_OK;
+    w = ampi_fp8_cast_w(&v->forward);
+    back = ampi_fp8_cast_w(&v->backward);
     w.keep = l->fp8_keep != 0;
     if (l->dx.data && back.dst.data) w.dst = back.dst;
     if (l->dx.data && back.dst_t.data) w.dst_t = back.dst_t;
-    return l->rows ? (ctx->b->quantize)(ctx, &w) : AMP_OK;
+    return (ctx->b->quantize)(ctx, &w);
 }
 static amp_status ampi_vocabulary_forward(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
     ampi_layer *f = &v->forward;
@@ -260,6 +265,7 @@ static amp_status ampi_vocabulary_run(amp_ctx *ctx, ampi_vocabulary *v, const am
     size_t nw = v->l.in * v->l.out, at, n;
     AMPI_TRY(ampi_vocabulary_layers(ctx, v));
     AMPI_TRY(ampi_vocabulary_can(ctx, v));
+    AMPI_TRY(ampi_vocabulary_w(ctx, v));
     if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dw, given->dw, nw));
     if (v->l.accumulate) AMPI_TRY(ampi_vocabulary_cast(ctx, v->l.dbias, given->dbias, v->l.out));
     for (at = 0; at == 0 || at < v->l.rows; at += n) {
