@@ -68,7 +68,7 @@
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
                and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
-               the compiler flags (tests/test_modes.c). There are two exceptions: x87 without SSE2, and the payload of a
+               the compiler flags (tests/test_modes.c). Exceptions: x87 without SSE2, -ffast-math on POWER, the payload of a
                NaN that an operation makes. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
@@ -241,7 +241,7 @@ typedef enum amp_dtype {
     AMP_DTYPE_COUNT,
     AMP_F64 = 64, /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
     AMP_MOMENT_8BIT, /* for amp_params_desc.moment alone; amp_dtype_size is 0, as for the next one */
-    AMP_MASK /* for aux of ReLU: 0 where y <= 0, else 1; column c: bit c % 8 of byte c / 8; (columns + 7) / 8 a row */
+    AMP_MASK /* for aux of ReLU: 0 where y <= 0, else 1; column c: bit c % 8 of byte c / 8 of (columns + 7) / 8 a row */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile, nor does `+`. They have the size and
@@ -665,7 +665,7 @@ typedef struct amp_totals { /* what an inspection adds up, in context memory */
 typedef struct amp_step_desc {
     uint32_t _begin;
     amp_optimizer optimizer; /* 0 => AMP_ADAMW */
-    float lr;                /* group 0, fields as in amp_group, if it has them ... */
+    float lr;                /* of group 0, as in amp_group ... */
     amp_optional beta1, beta2, eps;
     float weight_decay;
     float momentum, dampening;
@@ -674,7 +674,7 @@ typedef struct amp_step_desc {
                         if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
     float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
     uint32_t stochastic; /* 1: model copies (SPLIT8: weights) are rounded stochastically: amp_random(seed, (step << 24)
-                            + parameter, element). Moments below 32 bits always: seed + 1, seed + 2. Not SPLIT, KAHAN */
+                            + parameter, element). BF16 moments always: seed + 1, seed + 2; 8-bit ones: seed + 1. Not SPLIT, KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
@@ -919,7 +919,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
-    size_t stride_d;                     /* 0 => packed; ldd may be batch * n and this n: rows alternate */
+    size_t stride_d;                     /* 0 => packed; n, with ldd = batch * n: rows of the batches alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.
@@ -1596,7 +1596,7 @@ AMP_INLINE uint32_t amp_random(uint64_t seed, uint64_t stream, uint64_t index) {
 
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
-   contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
+   contracted nor reassociated, and division and square root are not replaced by estimates (but on POWER they are). Rounding mode and FTZ/DAZ:
    the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
    amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
@@ -1645,7 +1645,7 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 #    if defined(__wasm__)
 #      define AMPI_HOME "+r"
 #    endif
-#    if defined(__SSE2__) && !defined(AMP_DEVICE)
+#    if defined(__SSE2__) && !defined(AMP_DEVICE) && !defined(__wasm__)
 #      define AMPI_HOME "+x"
 #    endif
 #    if defined(__aarch64__) && !defined(AMP_DEVICE)
@@ -1673,7 +1673,7 @@ AMPI_OP2(amp_mul, float, *)
 AMPI_OP2(amp_dadd, double, +)
 AMPI_OP2(amp_dsub, double, -)
 AMPI_OP2(amp_dmul, double, *)
-#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE)
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
 AMP_INLINE float amp_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
     return a;
@@ -2875,9 +2875,6 @@ AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {
     model.seed += (uint64_t)what;
     return model;
 }
-AMP_INLINE uint32_t amp_draw_round(amp_draw d, float x, amp_dtype t, uint64_t i) {
-    return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
-}
 /* What an update can find, bits: see amp_step_record. */
 #define AMP_WEIGHT_OVERFLOW 1u
 #define AMP_MOMENT_OVERFLOW 2u
@@ -2989,7 +2986,7 @@ typedef struct amp_backend {
        calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
        NULL: they change nothing */
     amp_status (*leave)(amp_ctx *, amp_status);
-    /* memory: all needed, and cast; alloc_zeros NULL: alloc, then zero */
+    /* memory: all needed, and cast, but for alloc_zeros (NULL: alloc, then zero) */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     amp_status (*alloc_zeros)(amp_ctx *, void **out, size_t bytes); /* the same, of zeros */
     void (*release)(amp_ctx *, void *ptr, size_t bytes);
@@ -9351,7 +9348,8 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc) { AMP
    and at the end u64 XXH64 (see ampi_xxh) of every byte before it, which binds the sections to one save.
    Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
          "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1, 2 moments, 3 model copy, 4 low part,
-                5, 6 scales of moments), u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
+                5, 6 scales of moments, 7 KAHAN's compensation), u32 dtype, u32 name length, u64 count, name padded to
+                8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
    All numbers little-endian. */
@@ -9722,7 +9720,8 @@ enum {
     AMPI_SAVED_LOW,
     AMPI_SAVED_SCALE,
     AMPI_SAVED_SCALE2,
-    AMPI_SAVED
+    AMPI_SAVED,                          /* how many */
+    AMPI_SAVED_COMPENSATION = AMPI_SAVED /* KAHAN's low part, in the file: of SPLIT's dtype, but no remainder */
 };
 static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
     switch (which) {
@@ -9736,6 +9735,9 @@ static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
     }
 }
 
+static uint64_t ampi_saved_number(const amp_param_entry *e, int which) {
+    return which == AMPI_SAVED_LOW && e->layout == AMP_MASTER_KAHAN ? AMPI_SAVED_COMPENSATION : (uint64_t)which;
+}
 static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, size_t index) {
     ampi_section s;
     size_t i, len;
@@ -9759,7 +9761,8 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             s.elements.size = ampi_moment_bytes(a.dtype);
             len = strlen(ampi_param_at(p, i)->name);
             memset(s.fields, 0, sizeof s.fields);
-            ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
+            ampi_put_fields(s.fields, i, ampi_saved_number(&p->entries[i], which),
+                (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
             memcpy(s.fields + 24, ampi_param_at(p, i)->name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
             AMPI_TRY((visit)(f, &s));
@@ -11273,9 +11276,9 @@ typedef int ampi_signals;
 static ampi_signals ampi_signals_block(void) { return 0; }
 static void ampi_signals_restore(ampi_signals old) { (void)old; }
 #  endif
-/* Until a word of the pool changes, which is then signalled. Sleeping and waking take 30 to 100 us, longer than most of
-   what is waited for: a verb's last task, the next verb of a training step. So a waiting thread looks at the word for
-   10 to 50 us before it sleeps. */
+/* Until a word of the pool changes. Sleeping and waking take 30 to 100 us, longer than most of what is waited for: a
+   verb's last task, the next verb of a training step. So a waiting thread first looks at the word, for at most about
+   50 us, and returns whether that was enough. */
 #  define AMPI_LOOKS 1000
 #  if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #    define AMPI_PAUSE() __asm__ volatile("pause")
@@ -11284,31 +11287,36 @@ static void ampi_signals_restore(ampi_signals old) { (void)old; }
 #  else
 #    define AMPI_PAUSE() (void)0
 #  endif
-static void ampi_wait(ampi_cpu *c, const uint32_t *word, pthread_cond_t *changed) {
+static int ampi_looked(ampi_cpu *c, const uint32_t *word) {
     uint32_t before = *word;
     int i;
     ampi_unlock(c);
     for (i = 0; i < AMPI_LOOKS && AMPI_READ(word) == before; i++)
         AMPI_PAUSE();
     ampi_lock(c);
-    if (*word == before) (void)pthread_cond_wait(changed, &c->lock);
+    return *word != before;
 }
 static void *ampi_worker(void *arg) {
     ampi_cpu *c = (ampi_cpu *)arg;
     ampi_workspace *w;
-    uint32_t seen = 0;
+    uint32_t seen = 0, misses = 0; /* times in a row that looking did not help: the program computes between verbs */
     (void)ampi_fpu_enter();
     (void)pthread_mutex_lock(&c->lock);
     w = &c->work[++c->started];
     for (;;) {
+        int looks = misses < 2 || misses % 16 == 0;
+        if (c->round != seen || (looks && ampi_looked(c, &c->round)))
+            misses = 0;
+        else
+            misses++;
         while (c->round == seen)
-            ampi_wait(c, &c->round, &c->start);
+            (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
         AMPI_WRITE(&c->running, c->running + 1); /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         AMPI_WRITE(&c->running, c->running - 1);
-        (void)pthread_cond_signal(&c->done);
+        if (c->running == 0) (void)pthread_cond_signal(&c->done);
     }
     ampi_unlock(c);
     return NULL;
@@ -11332,8 +11340,9 @@ static void ampi_parallel(
     AMPI_WRITE(&c->round, c->round + 1);
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
+    if (c->running) (void)ampi_looked(c, &c->running);
     while (c->running)
-        ampi_wait(c, &c->running, &c->done);
+        (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
     ampi_release(before);
 }
@@ -12144,7 +12153,8 @@ static float *ampi_load_moment(const ampi_updating *b, uint32_t which, float *bu
 }
 static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, const float *x, amp_stored what) {
     amp_draw d = amp_draw_for(b->draw, what);
-    ampi_round_block(b->k, (char *)to + 2 * b->i, t, x, b->n, d.seed, d.stream, b->i, 0); /* = amp_draw_round */
+    ampi_round_block(
+        b->k, (char *)to + 2 * b->i, t, x, b->n, d.seed, d.stream, b->i, 0); /* ampi_encode with amp_random's words */
 }
 static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
     const amp_param_entry *p = b->p;

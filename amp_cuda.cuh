@@ -318,7 +318,8 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #      define AMP_STORE_128(p, v)    __stwb(p, v) /* a plain store that branches share would be cut in pieces */
 #    endif
 /* A hint may stand for nothing. A kernel's argument is read where it is; the compiler forgets what it knows of 64 bits;
-   it may believe that a place is never reached; loops over small arrays, which stay in registers. */
+   it may believe that a place is never reached (the host runtime stops there); loops over small arrays, which stay in
+   registers. */
 #    define AMP_GRID_CONSTANT __grid_constant__
 #    define AMP_OPAQUE(x)     asm volatile("" : "+l"(x))
 #    define AMP_NEVER_HERE()  __builtin_unreachable()
@@ -330,7 +331,7 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #    define AMP_STORE_128(p, x)    (*(p) = (x))
 #    define AMP_GRID_CONSTANT
 #    define AMP_OPAQUE(x)
-#    define AMP_NEVER_HERE() (void)0
+#    define AMP_NEVER_HERE() __builtin_trap()
 #    define AMP_UNROLL
 #    define AMP_NO_UNROLL
 #  endif

@@ -208,6 +208,7 @@ c_family() {
     # quotients under fast-math, also by the C of machines without SSE2: the bits of the plain build
     # shellcheck disable=SC2086
     right=$("$cc" -std=c99 -O2 $WARN quotients.c -o "$tmp/a" -lm && "$tmp/a")
+    must "$cc: quotients" [ -n "$right" ]
     for fast in '' -U__SSE2__; do
         # shellcheck disable=SC2086
         must "$cc: quotients, -ffast-math $fast" "$cc" -std=c99 -O3 -ffast-math $fast $WARN quotients.c -o "$tmp/a" -lm && must "$cc: quotients, -ffast-math $fast, the same bits" [ "$("$tmp/a")" = "$right" ]

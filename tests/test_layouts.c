@@ -809,19 +809,36 @@ static void state_round(t_run *t) {
 }
 
 /* A file of SPLIT8 is none of SPLIT, whose remainders have 16 bits, and a set that refuses it stays as it is. */
-static void state_split8(t_run *t) {
-    const char *file = t_file("split8");
-    amp_params *p = two(t, layout(8), some_weights(t, 300), 300), *q = two(t, layout(3), some_weights(t, 300), 300);
-    amp_state_desc st = AMP_ZERO;
-    float *before = weights(t, q, 0);
-    st.params = &p;
-    st.n_params = 1;
-    CHECK_OK(amp_state_save(t->ctx, file, &st));
-    st.params = &q;
-    CHECK_STATUS(amp_state_load(t->ctx, file, &st), AMP_ERR_FORMAT, "different dtype, count or layout");
-    CHECK_BITS(weights(t, q, 0), before, 300, 4);
-    amp_params_destroy(p);
-    amp_params_destroy(q);
+static amp_params *of_master(t_run *t, int master) {
+    amp_params_desc d = AMP_ZERO;
+    d.model = AMP_BF16;
+    d.master = (amp_master)master;
+    return two(t, d, some_weights(t, 300), 300);
+}
+/* What a set with a second part beside its 16-bit copies saved, only a set of the same layout loads. */
+static void state_of_another_layout(t_run *t) {
+    const char *file = t_file("layouts");
+    int from, to;
+    for (from = AMP_MASTER_NONE; from <= AMP_MASTER_SPLIT8; from++) {
+        amp_params *p = of_master(t, from);
+        amp_state_desc st = AMP_ZERO;
+        st.params = &p;
+        st.n_params = 1;
+        CHECK_OK(amp_state_save(t->ctx, file, &st));
+        for (to = AMP_MASTER_NONE; to <= AMP_MASTER_SPLIT8; to++) {
+            amp_params *q = of_master(t, to);
+            float *before = weights(t, q, 0);
+            st.params = &q;
+            t_note(t, "saved with master %d, loaded with %d", from, to);
+            if (from == to)
+                CHECK_OK(amp_state_load(t->ctx, file, &st));
+            else
+                CHECK_STATUS(amp_state_load(t->ctx, file, &st), AMP_ERR_FORMAT, NULL);
+            CHECK_BITS(weights(t, q, 0), from == to ? weights(t, p, 0) : before, 300, 4);
+            amp_params_destroy(q);
+        }
+        amp_params_destroy(p);
+    }
 }
 
 /* ---- groups, Lion ---- */
@@ -1340,6 +1357,40 @@ static void apply_is_an_update(t_run *t) {
         }
     }
 }
+/* What a kernel of one's own does with a weight: amp_weight_load and amp_weight_store leave what amp_apply leaves. */
+static void weight_store_is_apply(t_run *t) {
+    enum { N = 1001 };
+    int rung;
+    for (rung = 0; rung < 2 * N_LAYOUTS; rung++) {
+        amp_params_desc pd = layout(rung / 2);
+        amp_step_desc d = AMP_ZERO;
+        amp_params *p, *q;
+        float *w = some_weights(t, N), *u = (float *)t_host(t, 4 * N);
+        size_t i, k;
+        d.lr = 1.0f;
+        d.seed = 9;
+        d.stochastic = (uint32_t)(rung % 2);
+        if (d.stochastic && (pd.master == AMP_MASTER_SPLIT || pd.master == AMP_MASTER_KAHAN)) continue;
+        t_note(t, "layout %d, stochastic %d", rung / 2, rung % 2);
+        p = two(t, pd, w, N);
+        q = two(t, pd, w, N);
+        for (k = 0; k < N; k++)
+            u[k] = t_real(t) * 0.001f;
+        CHECK_OK(amp_inspect(p, NULL, &d));
+        CHECK_OK(amp_inspect(q, NULL, &d));
+        for (i = 0; i < 2; i++) {
+            amp_param_entry e = amp_param_entry_get(q, i);
+            CHECK_OK(amp_apply(p, i, amp_arr(u, AMP_F32), 0));
+            for (k = 0; k < e.count; k++)
+                (void)amp_weight_store(
+                    &e, k, amp_sub(amp_weight_load(&e, k), u[k]), amp_step_record_ptr(q), (uint32_t)i);
+        }
+        check_same_weights(t, p, q);
+        amp_params_destroy(p);
+        amp_params_destroy(q);
+        t_clear(t);
+    }
+}
 static void apply_plain(t_run *t) { /* w - u; skips; overflow of a copy; arguments */
     float w[5] = {1.0f, -2.0f, 0.1f, 3.0f, 0.0f}, u[5] = {0.25f, 1e-9f, -0.3f, -70000.0f, 2.0f}, *got;
     amp_params *p = NULL;
@@ -1643,10 +1694,11 @@ const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.skip_anywhere", skip_anywhere, T_ALL}, {"layouts.small_updates", small_updates, T_ALL},
     {"layouts.adam_far_apart", adam_far_apart, T_ALL}, {"layouts.bf16_moments", bf16_moments, T_CPU},
     {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL}, {"layouts.state", state_round, T_ALL},
-    {"layouts.state_split8", state_split8, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL},
+    {"layouts.state_of_another_layout", state_of_another_layout, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL},
     {"layouts.lion", lion, T_ALL}, {"layouts.accumulate_means", accumulate_means, T_ALL},
     {"layouts.accumulate_bad", accumulate_bad, T_ALL}, {"layouts.accumulate_errors", accumulate_errors, T_ALL},
     {"layouts.inverse_in_product", inverse_in_product, T_ALL}, {"layouts.unscaled", unscaled_is_checked, T_ALL},
     {"layouts.hooks", hooks_run, T_ALL}, {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL},
     {"layouts.apply_is_an_update", apply_is_an_update, T_ALL}, {"layouts.apply_plain", apply_plain, T_ALL},
+    {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
     {"layouts.moments_are_drawn", moments_are_drawn, T_ALL}, {"layouts.ranks", ranks_agree, T_HOST}, {NULL, NULL, 0}};

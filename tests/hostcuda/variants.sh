@@ -4,7 +4,7 @@
 variant() { # NAME: 1 if there is none of that name
     case $1 in
     plain) cxx=$CXX variant_flags=-O2 ;;
-    asan) cxx=$CXX variant_flags="-O1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined" ;;
+    asan) cxx=$CXX variant_flags="-O1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow" ;;
     tsan) cxx=$CXX variant_flags="-O1 -fsanitize=thread" ;;
     msan) cxx=$CLANGXX variant_flags="-O1 -fsanitize=memory" ;; # where the memory came from costs two thirds more: FLAGS has it
     vg) cxx=$CXX variant_flags="-O1 -DHCU_VALGRIND" ;;

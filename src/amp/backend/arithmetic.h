@@ -1,6 +1,6 @@
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
-   contracted nor reassociated, and division and square root are not replaced by estimates. Rounding mode and FTZ/DAZ:
+   contracted nor reassociated, and division and square root are not replaced by estimates (but on POWER they are). Rounding mode and FTZ/DAZ:
    the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
    amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
@@ -49,7 +49,7 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
 #    if defined(__wasm__)
 #      define AMPI_HOME "+r"
 #    endif
-#    if defined(__SSE2__) && !defined(AMP_DEVICE)
+#    if defined(__SSE2__) && !defined(AMP_DEVICE) && !defined(__wasm__)
 #      define AMPI_HOME "+x"
 #    endif
 #    if defined(__aarch64__) && !defined(AMP_DEVICE)
@@ -77,7 +77,7 @@ AMPI_OP2(amp_mul, float, *)
 AMPI_OP2(amp_dadd, double, +)
 AMPI_OP2(amp_dsub, double, -)
 AMPI_OP2(amp_dmul, double, *)
-#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE)
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
 AMP_INLINE float amp_div(float a, float b) {
     __asm__("divss %1, %0" : "+x"(a) : "x"(b));
     return a;

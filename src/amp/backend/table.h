@@ -16,7 +16,7 @@ typedef struct amp_backend {
        calling thread (CUDA: its device) is as it was. Gives the status back, or a failure of its own if that is AMP_OK.
        NULL: they change nothing */
     amp_status (*leave)(amp_ctx *, amp_status);
-    /* memory: all needed, and cast; alloc_zeros NULL: alloc, then zero */
+    /* memory: all needed, and cast, but for alloc_zeros (NULL: alloc, then zero) */
     amp_status (*alloc)(amp_ctx *, void **out, size_t bytes);
     amp_status (*alloc_zeros)(amp_ctx *, void **out, size_t bytes); /* the same, of zeros */
     void (*release)(amp_ctx *, void *ptr, size_t bytes);

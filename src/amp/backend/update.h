@@ -117,9 +117,6 @@ AMP_INLINE amp_draw amp_draw_for(amp_draw model, amp_stored what) {
     model.seed += (uint64_t)what;
     return model;
 }
-AMP_INLINE uint32_t amp_draw_round(amp_draw d, float x, amp_dtype t, uint64_t i) {
-    return ampi_encode(ampi_bits(x), t, AMP_STOCHASTIC, amp_random(d.seed, d.stream, i), 0);
-}
 /* What an update can find, bits: see amp_step_record. */
 #define AMP_WEIGHT_OVERFLOW 1u
 #define AMP_MOMENT_OVERFLOW 2u

@@ -81,9 +81,9 @@ typedef int ampi_signals;
 static ampi_signals ampi_signals_block(void) { return 0; }
 static void ampi_signals_restore(ampi_signals old) { (void)old; }
 #  endif
-/* Until a word of the pool changes, which is then signalled. Sleeping and waking take 30 to 100 us, longer than most of
-   what is waited for: a verb's last task, the next verb of a training step. So a waiting thread looks at the word for
-   10 to 50 us before it sleeps. */
+/* Until a word of the pool changes. Sleeping and waking take 30 to 100 us, longer than most of what is waited for: a
+   verb's last task, the next verb of a training step. So a waiting thread first looks at the word, for at most about
+   50 us, and returns whether that was enough. */
 #  define AMPI_LOOKS 1000
 #  if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #    define AMPI_PAUSE() __asm__ volatile("pause")
@@ -92,31 +92,36 @@ static void ampi_signals_restore(ampi_signals old) { (void)old; }
 #  else
 #    define AMPI_PAUSE() (void)0
 #  endif
-static void ampi_wait(ampi_cpu *c, const uint32_t *word, pthread_cond_t *changed) {
+static int ampi_looked(ampi_cpu *c, const uint32_t *word) {
     uint32_t before = *word;
     int i;
     ampi_unlock(c);
     for (i = 0; i < AMPI_LOOKS && AMPI_READ(word) == before; i++)
         AMPI_PAUSE();
     ampi_lock(c);
-    if (*word == before) (void)pthread_cond_wait(changed, &c->lock);
+    return *word != before;
 }
 static void *ampi_worker(void *arg) {
     ampi_cpu *c = (ampi_cpu *)arg;
     ampi_workspace *w;
-    uint32_t seen = 0;
+    uint32_t seen = 0, misses = 0; /* times in a row that looking did not help: the program computes between verbs */
     (void)ampi_fpu_enter();
     (void)pthread_mutex_lock(&c->lock);
     w = &c->work[++c->started];
     for (;;) {
+        int looks = misses < 2 || misses % 16 == 0;
+        if (c->round != seen || (looks && ampi_looked(c, &c->round)))
+            misses = 0;
+        else
+            misses++;
         while (c->round == seen)
-            ampi_wait(c, &c->round, &c->start);
+            (void)pthread_cond_wait(&c->start, &c->lock);
         if (c->quit) break;
         seen = c->round;
         AMPI_WRITE(&c->running, c->running + 1); /* who comes when all tasks are taken is not waited for */
         ampi_run_tasks(c, w);
         AMPI_WRITE(&c->running, c->running - 1);
-        (void)pthread_cond_signal(&c->done);
+        if (c->running == 0) (void)pthread_cond_signal(&c->done);
     }
     ampi_unlock(c);
     return NULL;
@@ -140,8 +145,9 @@ static void ampi_parallel(
     AMPI_WRITE(&c->round, c->round + 1);
     (void)pthread_cond_broadcast(&c->start);
     ampi_run_tasks(c, c->work);
+    if (c->running) (void)ampi_looked(c, &c->running);
     while (c->running)
-        ampi_wait(c, &c->running, &c->done);
+        (void)pthread_cond_wait(&c->done, &c->lock);
     ampi_unlock(c);
     ampi_release(before);
 }

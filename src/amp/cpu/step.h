@@ -168,7 +168,8 @@ static float *ampi_load_moment(const ampi_updating *b, uint32_t which, float *bu
 }
 static void ampi_store_drawn(const ampi_updating *b, void *to, amp_dtype t, const float *x, amp_stored what) {
     amp_draw d = amp_draw_for(b->draw, what);
-    ampi_round_block(b->k, (char *)to + 2 * b->i, t, x, b->n, d.seed, d.stream, b->i, 0); /* = amp_draw_round */
+    ampi_round_block(
+        b->k, (char *)to + 2 * b->i, t, x, b->n, d.seed, d.stream, b->i, 0); /* ampi_encode with amp_random's words */
 }
 static void ampi_store_moment(const ampi_updating *b, uint32_t which, const float *m) {
     const amp_param_entry *p = b->p;

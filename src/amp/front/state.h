@@ -104,7 +104,8 @@ enum {
     AMPI_SAVED_LOW,
     AMPI_SAVED_SCALE,
     AMPI_SAVED_SCALE2,
-    AMPI_SAVED
+    AMPI_SAVED,                          /* how many */
+    AMPI_SAVED_COMPENSATION = AMPI_SAVED /* KAHAN's low part, in the file: of SPLIT's dtype, but no remainder */
 };
 static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
     switch (which) {
@@ -118,6 +119,9 @@ static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
     }
 }
 
+static uint64_t ampi_saved_number(const amp_param_entry *e, int which) {
+    return which == AMPI_SAVED_LOW && e->layout == AMP_MASTER_KAHAN ? AMPI_SAVED_COMPENSATION : (uint64_t)which;
+}
 static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, size_t index) {
     ampi_section s;
     size_t i, len;
@@ -141,7 +145,8 @@ static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, 
             s.elements.size = ampi_moment_bytes(a.dtype);
             len = strlen(ampi_param_at(p, i)->name);
             memset(s.fields, 0, sizeof s.fields);
-            ampi_put_fields(s.fields, i, (uint64_t)which, (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
+            ampi_put_fields(s.fields, i, ampi_saved_number(&p->entries[i], which),
+                (uint64_t)a.dtype | (uint64_t)len << 32, a.count);
             memcpy(s.fields + 24, ampi_param_at(p, i)->name, len);
             s.n_fixed = s.n_fields = 24 + ((len + 7) & ~(size_t)7);
             AMPI_TRY((visit)(f, &s));

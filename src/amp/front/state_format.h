@@ -5,7 +5,8 @@
    and at the end u64 XXH64 (see ampi_xxh) of every byte before it, which binds the sections to one save.
    Tags: "SET " parameter set `index`, followed by its arrays: u32 parameters, u32 moments, u64 steps, u64 skipped
          "PRM " an array of set `index`: u32 parameter, u32 which (0 weights, 1, 2 moments, 3 model copy, 4 low part,
-                5, 6 scales of moments), u32 dtype, u32 name length, u64 count, name padded to 8 bytes, elements
+                5, 6 scales of moments, 7 KAHAN's compensation), u32 dtype, u32 name length, u64 count, name padded to
+                8 bytes, elements
          "SCL " scaler `index`: the fields of amp_scaler_state in order       "USER" bytes of the caller
          "FP8 " amp_fp8 `index`: u32 tensors, u32 history, then its states and histories as words of 4 bytes
    All numbers little-endian. */

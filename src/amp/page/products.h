@@ -56,7 +56,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
     size_t lda, ldb, ldc, ldd;           /* elements between rows as stored; 0 => packed */
     size_t batch;                        /* 0 => 1 */
     size_t stride_a, stride_b, stride_c; /* elements between batches; 0 => packed, or AMP_BROADCAST */
-    size_t stride_d;                     /* 0 => packed; ldd may be batch * n and this n: rows alternate */
+    size_t stride_d;                     /* 0 => packed; n, with ldd = batch * n: rows of the batches alternate */
     amp_optional alpha;                  /* not given: 1. With 0 a and b are not read */
     amp_optional beta;                   /* not given: 0, or 1 beside beta_ptr. With 0 c is not read */
     const float *alpha_ptr, *beta_ptr;   /* context memory: one more factor, read when the product runs; NULL => 1.

@@ -10,7 +10,7 @@ typedef enum amp_dtype {
     AMP_DTYPE_COUNT,
     AMP_F64 = 64, /* double: for amp_cast, amp_all_finite, amp_watch_array, amp_dtype_size, _name: others refuse it */
     AMP_MOMENT_8BIT, /* for amp_params_desc.moment alone; amp_dtype_size is 0, as for the next one */
-    AMP_MASK /* for aux of ReLU: 0 where y <= 0, else 1; column c: bit c % 8 of byte c / 8; (columns + 7) / 8 a row */
+    AMP_MASK /* for aux of ReLU: 0 where y <= 0, else 1; column c: bit c % 8 of byte c / 8 of (columns + 7) / 8 a row */
 } AMP_INT amp_dtype;
 
 /* Storage types: one-member structs, so that mixing them up does not compile, nor does `+`. They have the size and
