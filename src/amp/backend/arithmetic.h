@@ -1,8 +1,9 @@
 /* ---- arithmetic that no compiler flag changes: each operation rounds once, to nearest even, subnormals kept ----
    NVIDIA's GPUs: PTX .rn without .ftz. Elsewhere the result passes through an empty asm statement, so it can be neither
-   contracted nor reassociated, and division and square root are not replaced by estimates (but on POWER they are). Rounding mode and FTZ/DAZ:
-   the verbs see to it; called by themselves (in kernels of your own, say), these functions and amp_exp, amp_log,
-   amp_gelu work in the environment they find.   tests: tests/test_modes.c, tests/test_formats.c, tests/ptx.sh */
+   contracted nor reassociated, and division and square root are not replaced by estimates (on POWER, -ffast-math does
+   that). Rounding mode and FTZ/DAZ: the verbs see to it; called by themselves (in kernels of your own, say), these
+   functions and amp_exp, amp_log, amp_gelu work in the environment they find.
+   tests: tests/test_modes.c, tests/test_formats.c, tests/compile/quotients.c, tests/ptx.sh */
 #if defined(__CUDA_ARCH__)
 #  define AMPI_OP2(name, T, ptx, c) \
     AMP_INLINE T name(T a, T b) { \
