@@ -68,8 +68,8 @@
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
                and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
-               the compiler flags (tests/test_modes.c). Exceptions: x87 without SSE2, -ffast-math on POWER, the payload of a
-               NaN that an operation makes. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
+               the compiler flags (tests/test_modes.c), but for x87 without SSE2, -ffast-math on POWER, and payloads
+               of NaN that operations make. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
                Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a

@@ -39,7 +39,7 @@ typedef struct amp_step_desc {
                         if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
     float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
     uint32_t stochastic; /* 1: model copies (SPLIT8: weights) are rounded stochastically: amp_random(seed, (step << 24)
-                            + parameter, element). BF16 moments always: seed + 1, seed + 2; 8-bit ones: seed + 1. Not SPLIT, KAHAN */
+                            + parameter, element). BF16 moments always: seed + 1, + 2; 8-bit: + 1. Not SPLIT, KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
