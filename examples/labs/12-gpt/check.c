@@ -202,7 +202,7 @@ static gpt *check_gpt(amp_ctx *ctx, const gpt_mode *m) {
 
 /* amp's own way: the mean loss of the last ten steps. */
 static double check_by_amp(amp_ctx *ctx, double *first) {
-    const gpt_mode m = {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 65536, LAB12_INTERVAL, 0};
+    const gpt_mode m = {"fp16-dynamic", AMP_F16, AMP_MASTER_F32, AMP_SCALER_DYNAMIC, 65536, LAB12_INTERVAL, 0, 0};
     gpt *g = check_gpt(ctx, &m);
     amp_step_desc d = AMP_ZERO;
     double sum = 0;
@@ -239,7 +239,7 @@ static size_t check_weights(gpt *g, weights *w) {
 
 /* The student's way. */
 static double check_by_student(amp_ctx *ctx, trainer *t) {
-    const gpt_mode m = {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 1, 0, 0};
+    const gpt_mode m = {"fp16", AMP_F16, AMP_MASTER_F32, AMP_SCALER_OFF, 1, 0, 0, 0};
     gpt *g = check_gpt(ctx, &m);
     weights w[40];
     size_t n = check_weights(g, w);
