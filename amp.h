@@ -9737,7 +9737,8 @@ static amp_array ampi_saved_array(const amp_param_entry *e, int which) {
 }
 
 static uint64_t ampi_saved_number(const amp_param_entry *e, int which) {
-    return which == AMPI_SAVED_LOW && e->layout == AMP_MASTER_KAHAN ? AMPI_SAVED_COMPENSATION : (uint64_t)which;
+    return which == AMPI_SAVED_LOW && e->layout == AMP_MASTER_KAHAN ? (uint64_t)AMPI_SAVED_COMPENSATION
+                                                                    : (uint64_t)which;
 }
 static amp_status ampi_walk_set(ampi_file *f, ampi_visit *visit, amp_params *p, size_t index) {
     ampi_section s;
