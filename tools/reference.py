@@ -216,8 +216,16 @@ def copy_pages(folder):
     """docs/, the labs and the README, with the files that they link to."""
     pages = {"README.md": "index.md"}
     pages.update({p: p for p in sorted(glob.glob("docs/**/*.md", recursive=True) + glob.glob("examples/**/*.md", recursive=True)) + ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]})
+
+    def copied(path):
+        if os.path.isfile(path):
+            os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)
+            shutil.copy(path, os.path.join(folder, path))
+
     for source, target in pages.items():
         text = read(source)
+        for picture in re.findall(r'\b(?:src|srcset)="([^":]+)"', text):  # in tags, with a form for phones
+            copied(os.path.normpath(os.path.join(os.path.dirname(source), picture)))
 
         def moved(m, here=os.path.dirname(source), at=os.path.dirname(target)):
             path, mark = (m.group(2).split("#", 1) + [""])[:2]
@@ -226,9 +234,8 @@ def copy_pages(folder):
             real = os.path.normpath(os.path.join(here, path))
             real = real + "/README.md" if os.path.isdir(real) and os.path.exists(real + "/README.md") else real
             goal = pages.get(real, real)
-            if real not in pages and os.path.isfile(real):
-                os.makedirs(os.path.join(folder, os.path.dirname(goal)), exist_ok=True)
-                shutil.copy(real, os.path.join(folder, goal))
+            if real not in pages:
+                copied(real)
             return f"{m.group(1)}({os.path.relpath(goal, at or '.')}{'#' + mark if mark else ''})"
 
         os.makedirs(os.path.join(folder, os.path.dirname(target)), exist_ok=True)
