@@ -114,8 +114,8 @@
 
    >>names     Both files put amp_* and AMP_* into your program, and ampi_* and AMPI_* for themselves; amp_cuda.cuh also
                names two structs of CUDA, CUstream_st and cublasContext. The linker sees amp_* only.
-               "multiple definition of amp_...": two files define AMP_IMPLEMENTATION; "undefined reference": none does.
-               The same of amp_cuda_...: AMP_CUDA_IMPLEMENTATION, in a .cu, or the stub without a GPU.
+               "multiple definition of amp_...": two files define AMP_IMPLEMENTATION. "undefined reference": no file
+               does. Functions amp_cuda_... come with AMP_CUDA_IMPLEMENTATION instead: see amp_cuda.cuh.
                Arguments: the objects first, then what is written, then what is read, a desc last.
 
    HISTORY     0.1.0 first version: CHANGELOG.md. This file is made from src/ by make headers: change it there.

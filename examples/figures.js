@@ -22,7 +22,10 @@
   }
   // What the program asks of a system: an end, which comes only if a verb of amp fails. The rest: there is no such function.
   var system = new Proxy({}, { get: function (_, name) {
-    return name === 'proc_exit' ? function () { throw new Error('the program ended'); } : function () { return 52; };
+    return function () {
+      if (name === 'proc_exit') throw new Error('the program ended');
+      return 52;
+    };
   } });
   // The choices of a figure: numbers for the program, words for the command.
   function choices(section) {
@@ -101,13 +104,16 @@
     svg(e, 'text', { 'class': 'soft', x: left, y: height - 6 }, '0');
     svg(e, 'text', { 'class': 'soft', x: right, y: height - 6, 'text-anchor': 'end' }, words);
     curves.forEach(function (k) {
-      svg(e, 'polyline', { 'class': k[0], points: k[1].filter(function (p) { return isFinite(p[1]); }).map(function (p) { return x(p[0]).toFixed(1) + ',' + y(p[1]).toFixed(1); }).join(' ') });
+      var finite = k[1].filter(function (p) { return isFinite(p[1]); });
+      var points = finite.map(function (p) { return x(p[0]).toFixed(1) + ',' + y(p[1]).toFixed(1); });
+      svg(e, 'polyline', { 'class': k[0], points: points.join(' ') });
     });
     return { svg: e, x: x, y: y, top: top, bottom: bottom };
   }
   function ticks(low, high) { // about five round numbers
     var rough = (high - low) / 5, ten = Math.pow(10, Math.floor(Math.log10(rough))), step = ten * [1, 2, 5, 10].find(function (m) { return rough / ten <= m; }), list = [], k;
-    for (k = Math.ceil(low / step); k * step <= high; k++) list.push([k * step, short(k * step)]);
+    for (k = Math.ceil(low / step); k * step <= high; k++)
+      list.push([k * step, short(k * step)]);
     return list;
   }
 
@@ -212,7 +218,8 @@
       svg(e, 'rect', { 'class': 'area-' + z[2], x: x(z[0]), y: 4, width: x(z[1]) - x(z[0]), height: bottom - 4 });
       if (x(z[1]) - x(z[0]) > 62 || z[3] === 'Inf') svg(e, 'text', { x: (x(z[0]) + x(z[1])) / 2, y: 20, 'text-anchor': 'middle', 'class': 'soft' }, z[3]);
     });
-    for (i = 0; i < 255; i++) most = Math.max(most, now[SCALE.SIZES + i]);
+    for (i = 0; i < 255; i++)
+      most = Math.max(most, now[SCALE.SIZES + i]);
     for (i = 0; i < 255; i++) {
       var p = i - 127 + k, n = now[SCALE.SIZES + i], h = n ? Math.max(3, 140 * n / most) : 0;
       if (n && p >= FIRST && p <= LAST) svg(e, 'rect', { 'class': 'bar-' + fate(p), x: x(p), y: bottom - h, width: Math.max(1, bar - 1), height: h });
@@ -239,7 +246,8 @@
     top = 8 * Math.ceil((top + 1) / 8);
     low = 8 * Math.floor(low / 8);
     var marks = [], v;
-    for (v = low; v <= top; v += 8) marks.push([v, power(v)]);
+    for (v = low; v <= top; v += 8)
+      marks.push([v, power(v)]);
     var f = frame(section.querySelector('.drawing'), 'Loss scale by step, and where the gradient overflows', 260, STEPS, STEPS + ' steps', low, top, marks, [['area-over', [[0, top]].concat(limit, [[STEPS, top]])], ['c-good', scale]]);
     for (i = 0; i < STEPS; i++) {
       if (!now[EACH + 3 * i + 2]) continue;

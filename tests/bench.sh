@@ -53,7 +53,11 @@ if [ $? = 2 ]; then ok; else bad "train --nonsense"; fi
 
 # ---- the two that are built by hand alone still know amp.h's names ----
 for file in bench exhaustive; do
-    if ${CC:-cc} -std=c99 -O1 -Wall -Wextra -Werror $lean -fsyntax-only "bench/$file.c" >"$work/log" 2>&1; then ok; else bad "bench/$file.c: $(head -n 3 "$work/log")"; fi
+    if ${CC:-cc} -std=c99 -O1 -Wall -Wextra -Werror $lean -fsyntax-only "bench/$file.c" >"$work/log" 2>&1; then
+        ok
+    else
+        bad "bench/$file.c: $(head -n 3 "$work/log")"
+    fi
 done
 
 # ---- the chart of the recorded curve is what its CSV gives ----

@@ -291,7 +291,11 @@ symbols() { # CC FLAG..., in a folder with second.c, static_b.c and ../impl.c
             no_malloc
         fi
     fi
-    if [ -n "$static" ]; then nm "$static" >"$tmp/nm"; else object "$cc" -std=c99 -O0 $lean static_b.c; fi &&
+    if [ -n "$static" ]; then
+        nm "$static" >"$tmp/nm"
+    else
+        object "$cc" -std=c99 -O0 $lean static_b.c
+    fi &&
         none "$cc -DAMP_STATIC exports nothing" 't ~ /^[TRDBVWC]$/ && n != "other_half"'
     # without optimisation even unused code must not need symbols of its own (inline functions are static)
     object "$cc" -std=c99 -O0 second.c && none "$cc: the header defines no function" 't == "T" && n != "second_file"'

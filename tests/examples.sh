@@ -90,7 +90,11 @@ if gpt --draw "$work/gpt/gpt_loss.txt" --out "$work/again" >"$work/log" 2>"$work
     gpt --draw "$top/docs/img/gpt_loss.txt" --out "$work/again" >"$work/log" 2>"$work/err" && cmp "$work/again/gpt_loss.svg" "$top"/docs/img/gpt_loss.svg &&
     cmp "$work/again/gpt_loss_phone.svg" "$top"/docs/img/gpt_loss_phone.svg; then ok; else bad "gpt --draw: $(tail -n 3 "$work/err")"; fi
 echo "fp32 1.9" >"$work/no.txt"
-if gpt --draw "$work/no.txt" --out "$work/again" >"$work/log" 2>"$work/err"; then bad "gpt --draw takes what is no record"; else ok; fi
+if gpt --draw "$work/no.txt" --out "$work/again" >"$work/log" 2>"$work/err"; then
+    bad "gpt --draw takes what is no record"
+else
+    ok
+fi
 for act in gelu-fp8 relu; do # what they keep for backward is what was planned
     if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 3 --threads 1 --sample 0 --mode bf16 --act $act --out "$work/gpt" >"$work/log" 2>"$work/err" &&
         grep -q 'as planned$' "$work/log"; then ok; else bad "gpt --act $act: $(tail -n 3 "$work/log" "$work/err")"; fi

@@ -111,7 +111,7 @@ done
 # The pictures in docs/img are these; those of a training, on machines whose products have the same bits
 same="formats plain_weight"
 ! grep -q 'Device: cpu: avx512' "$printed" || same="$same plain_loss deep_loss deep_gradients"
-for name in $(for name in $same; do echo "$name ${name}_phone"; done); do
+for name in $(for picture in $same; do echo "$picture ${picture}_phone"; done); do
     if cmp -s "$pictures/$name.svg" "$top/docs/img/$name.svg"; then ok
     else bad "docs/img/$name.svg is not the picture of make run: copy it from build/pictures"; fi
 done
@@ -205,8 +205,14 @@ else
         shift
         MAKEFLAGS='' "${MAKE:-make}" -s -C "$top" "$name" BUILD="${BUILD:-build}" PYTHON="${PYTHON:-python3}" NVCC= CUDA_HOME= >"$work/log" 2>&1
         rc=$?
-        if [ $rc != 0 ]; then bad "make $name: $(tail -n 3 "$work/log")"; return; fi
-        if grep -q '^skipped' "$work/log"; then skip "make $name: no compiler for WebAssembly (pip install ziglang)"; return; fi
+        if [ $rc != 0 ]; then
+            bad "make $name: $(tail -n 3 "$work/log")"
+            return
+        fi
+        if grep -q '^skipped' "$work/log"; then
+            skip "make $name: no compiler for WebAssembly (pip install ziglang)"
+            return
+        fi
         python3 "$top/tests/$name.py" "$browser" "$build/$name.html" "$@" >"$work/log" 2>&1
         rc=$?
         grep '^FAIL' "$work/log"
