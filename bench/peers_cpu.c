@@ -1,7 +1,8 @@
 /* peers_cpu.c - products, rows and casts beside OpenBLAS and beside the loops that they replace, in one process and one
-   thread; make bench-peers. The contestants of a row take turns in each round; a ratio is the median over rounds of
-   (theirs / ours): above 1 amp is faster, then its 10 and 90 % quantiles. usage: peers_cpu avx2|avx512 [ROWS] with
-   OPENBLAS=path of its library (none: its rows are skipped); ROWS: only rows whose name has this in it. */
+   thread, and a loss in two threads beside one; make bench-peers. The contestants of a row take turns in each round; a
+   ratio is the median over rounds of (theirs / ours): above 1 amp is faster, then its 10 and 90 % quantiles.
+   usage: peers_cpu avx2|avx512 [ROWS] with OPENBLAS=path of its library (none: its rows are skipped); ROWS: only rows
+   whose name has this in it. */
 #define _POSIX_C_SOURCE 200809L
 #define AMP_IMPLEMENTATION
 #include "../amp.h"
@@ -16,7 +17,7 @@ typedef void (*sgemv_fn)(int order, int trans, int m, int n, float alpha, const 
     int incx, float beta, float *y, int incy);
 static sgemm_fn sgemm;
 static sgemv_fn sgemv;
-static amp_ctx *ctx;
+static amp_ctx *ctx, *two_threads;
 static float *x, *y, *z; /* MOST * MOST floats each */
 static uint16_t *h;      /* x in a format of 16 bits */
 static int is_native, wrong;
@@ -36,6 +37,25 @@ static void amp_widening(const work *w) {
 }
 static void amp_narrowing(const work *w) {
     wrong |= amp_cast(ctx, amp_arr(h, w->t), amp_arr(x, AMP_F32), w->n, NULL) != AMP_OK;
+}
+static void amp_loss(amp_ctx *on) {
+    amp_xent_desc d = AMP_ZERO;
+    d.rows = 512;
+    d.classes = 1000;
+    d.logits = amp_arr(x, AMP_F32);
+    d.dlogits = amp_arr(y, AMP_F32);
+    d.labels8 = (const uint8_t *)h;
+    d.row_loss = z;
+    d.loss = z + d.rows;
+    wrong |= amp_softmax_cross_entropy(on, &d) != AMP_OK;
+}
+static void loss_of_two(const work *w) {
+    (void)w;
+    amp_loss(two_threads);
+}
+static void loss_of_one(const work *w) {
+    (void)w;
+    amp_loss(ctx);
 }
 static void blas_product(const work *w) {
     const int m = (int)w->d.m, n = (int)w->d.n, k = (int)w->d.k;
@@ -152,6 +172,19 @@ static void find_blas(void) {
     if (f) memcpy(&sgemv, &f, sizeof f);
 }
 
+/* By the clock on the wall. */
+static void losses(amp_simd simd) {
+    amp_cpu_desc two = AMP_ZERO;
+    work w;
+    memset(&w, 0, sizeof w);
+    two.threads = 2;
+    two.simd = simd;
+    wrong |= amp_cpu_create(&two_threads, &two) != AMP_OK;
+    clock_used = CLOCK_MONOTONIC;
+    row("loss 512 x 1000, two threads", "one", loss_of_two, loss_of_one, &w);
+    clock_used = CLOCK_THREAD_CPUTIME_ID;
+    amp_ctx_destroy(two_threads);
+}
 int main(int argc, char **argv) {
     static const size_t cubes[] = {4, 8, 16, 32, 64, 128, 512, 1024, 2048};
     static const size_t few[][2] = {{68, 136}, {128, 256}, {512, 512}};
@@ -188,6 +221,7 @@ int main(int argc, char **argv) {
     for (i = 0; i < 2; i++)
         for (t = 0; t < 3; t++)
             product(1, large[i], large[i], of[t], 1);
+    losses(one.simd);
     casts(1);
     casts(4096);
     casts(1 << 17);
