@@ -86,21 +86,23 @@ AMPI_K void ampi_k_xent_loss_of(
 AMPI_K int ampi_k_xent_no_nan(const amp_xent_row *r) { /* else the sum is one */
     return amp_is_finite(r->sum) && amp_is_finite(r->by) && amp_is_finite(r->less);
 }
-/* A thread's eight lanes of a part that is complete, from its first element on, fetched before any is looked at. NaN
-   may become any NaN. Not for FP8. */
+/* A thread's eight lanes of a part, n logits from element `at` on, all fetched before any is looked at. A logit that is
+   not there is -Inf: its term is 0, and it is not the largest. NaN may become any NaN. Not for FP8. */
 #define AMPI_LANE_ROWS (AMP_PART / AMP_LANES)
 typedef struct ampi_k_lane_rows { uint32_t of[AMPI_LANE_ROWS][8]; } ampi_k_lane_rows;
-AMPI_K void ampi_k_xent_fetch(ampi_k_lane_rows *x, const void *p, amp_dtype t, size_t at, int wide) {
-    ampi_k_raw r[AMPI_LANE_ROWS];
-    uint32_t q;
-    if (wide || t == AMP_F32) {
-        AMP_UNROLL
-        for (q = 0; q < AMPI_LANE_ROWS; q++)
-            ampi_k_fetch8(&r[q], p, t, at + q * AMP_LANES, wide);
-    } else {
-        AMP_UNROLL
-        for (q = 0; q < AMPI_LANE_ROWS; q++)
-            ampi_k_fetch_words(&r[q], p, at + q * AMP_LANES);
+AMPI_K void ampi_k_xent_fetch(ampi_k_lane_rows *x, const void *p, amp_dtype t, size_t at, uint32_t n, int wide) {
+    const uint32_t slot = threadIdx.x % AMPI_TEAM * 8u, whole = n & ~7u;
+    ampi_k_raw r[AMPI_LANE_ROWS], rest = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+    uint32_t q, k, i;
+    if (n % 8u && whole % AMP_LANES == slot) ampi_k_gather8(&rest, p, t, at + whole, n - whole);
+    AMP_UNROLL
+    for (q = 0, i = slot; q < AMPI_LANE_ROWS; q++, i += AMP_LANES) {
+        r[q] = rest;
+        if (i >= whole) continue;
+        if (wide || t == AMP_F32)
+            ampi_k_fetch8(&r[q], p, t, at + i, wide);
+        else
+            ampi_k_fetch_words(&r[q], p, at + i);
     }
     AMP_UNROLL
     for (q = 0; q < AMPI_LANE_ROWS; q++) {
@@ -108,6 +110,12 @@ AMPI_K void ampi_k_xent_fetch(ampi_k_lane_rows *x, const void *p, amp_dtype t, s
             ampi_k_patterns8(x->of[q], &r[q], t);
         else
             ampi_k_quick8(x->of[q], &r[q], t);
+    }
+    AMP_UNROLL
+    for (q = 0, i = slot; n < AMP_PART && q < AMPI_LANE_ROWS; q++, i += AMP_LANES) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            if (i + k >= n) x->of[q][k] = 0xff800000u;
     }
 }
 AMPI_K float ampi_k_team_largest(float top) { /* to each of its threads */
@@ -117,86 +125,91 @@ AMPI_K float ampi_k_team_largest(float top) { /* to each of its threads */
         top = ampi_larger(top, AMP_SHUFFLE(top, k));
     return top;
 }
-/* A part of a row, n logits from element `at` on: this thread's eight lanes of its terms. Returns the part's largest
-   logit to every thread of the team. A complete part is read once; what a row ends with, and FP8, twice. */
-AMPI_K float ampi_k_xent_part(const void *p, amp_dtype t, size_t at, uint32_t n, int wide, float lane[8]) {
-    uint32_t slot = threadIdx.x % AMPI_TEAM * 8u, q, k, i;
-    int once = n == AMP_PART && amp_dtype_size(t) > 1u;
-    float top = AMP_XENT_LEAST, v[8];
+/* The sum of a part's terms, to every thread of the team that asks, and its largest logit to *largest. Read once. */
+AMPI_K float ampi_k_xent_part(const void *p, amp_dtype t, size_t at, uint32_t n, int wide, float *largest) {
+    float top = AMP_XENT_LEAST, lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     ampi_k_lane_rows x;
-    ampi_k_logits part = {p, t, at, wide};
-    if (once) {
-        ampi_k_xent_fetch(&x, p, t, at + slot, wide);
-        AMP_UNROLL
-        for (q = 0; q < 8u * AMPI_LANE_ROWS; q++)
-            top = ampi_larger(top, ampi_float(x.of[q / 8u][q % 8u]));
-    }
+    uint32_t q;
+    ampi_k_xent_fetch(&x, p, t, at, n, wide);
+    AMP_UNROLL
+    for (q = 0; q < 8u * AMPI_LANE_ROWS; q++)
+        top = ampi_larger(top, ampi_float(x.of[q / 8u][q % 8u]));
+    *largest = top = ampi_k_team_largest(top);
+    AMP_UNROLL
+    for (q = 0; q < 8u * AMPI_LANE_ROWS; q++)
+        lane[q % 8u] = amp_add(lane[q % 8u], amp_xent_term(ampi_float(x.of[q / 8u][q % 8u]), top));
+    return ampi_k_join_slots(lane);
+}
+/* The same of FP8, read twice. */
+AMPI_K float ampi_k_xent_part_twice(const void *p, amp_dtype t, size_t at, uint32_t n, int wide, float *largest) {
+    const ampi_k_logits part = {p, t, at, wide};
+    const uint32_t slot = threadIdx.x % AMPI_TEAM * 8u;
+    float top = AMP_XENT_LEAST, lane[8] = {0, 0, 0, 0, 0, 0, 0, 0}, v[8];
+    uint32_t i, k;
     AMP_NO_UNROLL
-    for (i = slot; !once && i < n; i += AMP_LANES) {
+    for (i = slot; i < n; i += AMP_LANES) {
         part.at8(v, i, ampi_k_group(i, n));
         for (k = 0; k < 8u; k++)
             if (i + k < n) top = ampi_larger(top, v[k]);
     }
-    top = ampi_k_team_largest(top);
-    for (k = 0; k < 8u; k++)
-        lane[k] = 0.0f;
-    if (once) {
-        AMP_UNROLL
-        for (q = 0; q < 8u * AMPI_LANE_ROWS; q++)
-            lane[q % 8u] = amp_add(lane[q % 8u], amp_xent_term(ampi_float(x.of[q / 8u][q % 8u]), top));
-    }
+    *largest = top = ampi_k_team_largest(top);
     AMP_NO_UNROLL
-    for (i = slot; !once && i < n; i += AMP_LANES) {
+    for (i = slot; i < n; i += AMP_LANES) {
         part.at8(v, i, ampi_k_group(i, n));
         for (k = 0; k < 8u; k++)
             if (i + k < n) lane[k] = amp_add(lane[k], amp_xent_term(v[k], top));
     }
-    return top;
+    return ampi_k_join_slots(lane);
 }
-/* A chunk's parts, up to AMP_PARTS of them: their sums to room->part, their largest logits to top[]. */
+/* A chunk's parts, a team each until there are none left: their sums to room->part, their largest logits to top[]. */
 AMPI_K void ampi_k_xent_parts(
     const void *p, amp_dtype t, size_t at, uint32_t n, int wide, ampi_k_room *room, float *top) {
-    uint32_t team = threadIdx.x / AMPI_TEAM, slot = threadIdx.x % AMPI_TEAM * 8u, from, r, k;
-    for (r = 0; r * AMP_PART < n; r += AMPI_TEAMS) {
-        float lane[8], most, sum;
-        from = (r + team) * AMP_PART;
-        k = from < n ? n - from : 0u;
-        most = ampi_k_xent_part(p, t, at + from, k < AMP_PART ? k : AMP_PART, wide, lane);
-        if (slot == 0) top[r + team] = most;
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            room->lane[team * AMP_LANES + slot + k] = lane[k];
-        sum = ampi_k_join_lanes(room);
-        if (threadIdx.x < AMPI_TEAMS) room->part[r + threadIdx.x] = amp_widen(sum);
+    uint32_t part = threadIdx.x / AMPI_TEAM, from, m;
+    float sum, most;
+    for (from = part * AMP_PART; from < n; from += AMPI_TEAMS * AMP_PART, part += AMPI_TEAMS) {
+        m = n - from < AMP_PART ? n - from : AMP_PART;
+        if (amp_dtype_size(t) > 1u)
+            sum = ampi_k_xent_part(p, t, at + from, m, wide, &most);
+        else
+            sum = ampi_k_xent_part_twice(p, t, at + from, m, wide, &most);
+        if (threadIdx.x % AMPI_TEAM) continue;
+        room->part[part] = amp_widen(sum);
+        top[part] = most;
     }
     __syncthreads();
 }
-/* The sum of a row's terms and *max, in every thread; see amp_xent_row. */
+/* The sum of a row's terms and *max, in every thread; see amp_xent_row. A thread of a team has a part of a chunk. */
+static_assert(AMP_PARTS == AMPI_TEAM, "a thread for each part");
 AMPI_K float ampi_k_xent_sum(
     const amp_xent_job &d, amp_dtype t, size_t at, int wide, ampi_k_room *room, float *top, float *max) {
-    uint64_t chunks = d.classes / AMP_CHUNK + (d.classes % AMP_CHUNK != 0), c;
+    const uint64_t chunks = d.classes / AMP_CHUNK + (d.classes % AMP_CHUNK != 0);
+    const uint32_t me = threadIdx.x % AMPI_TEAM;
+    double *total = &room->part[AMP_PARTS], sum = 0.0;
     float before, now = AMP_XENT_LEAST;
-    double sum = 0.0;
-    uint32_t i, n, parts;
-    for (i = threadIdx.x; i < AMP_LANES; i += AMP_BLOCK)
+    uint64_t c;
+    uint32_t i;
+    for (i = threadIdx.x; chunks > 1u && i < AMP_LANES; i += AMP_BLOCK)
         room->chunk[i] = 0.0;
     for (c = 0; c < chunks; c++) {
-        uint64_t left = d.classes - c * AMP_CHUNK;
-        n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-        parts = n / AMP_PART + (n % AMP_PART != 0);
+        const uint64_t left = d.classes - c * AMP_CHUNK;
+        const uint32_t n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+        const int is = me * AMP_PART < n;
         ampi_k_xent_parts(d.logits.data, t, at + c * AMP_CHUNK, n, wide, room, top);
         before = now;
-        for (i = 0; i < parts; i++)
-            now = ampi_larger(now, top[i]);
-        for (i = threadIdx.x; i < AMP_PARTS; i += AMP_BLOCK)
-            room->part[i] = i < parts ? amp_xent_rescaled(room->part[i], top[i], now) : 0.0;
-        for (i = threadIdx.x; amp_less(before, now) && c && i < AMP_LANES; i += AMP_BLOCK)
-            room->chunk[i] = amp_xent_rescaled(room->chunk[i], before, now);
-        sum = ampi_k_halve(room->part, ampi_k_power_of_two(parts, AMP_PARTS));
-        if (threadIdx.x == 0) room->chunk[c % AMP_LANES] = amp_dadd(room->chunk[c % AMP_LANES], sum);
+        now = ampi_larger(before, ampi_k_team_largest(is ? top[me] : AMP_XENT_LEAST));
+        if (threadIdx.x < AMPI_TEAM) {
+            sum = is ? amp_xent_rescaled(room->part[me], top[me], now) : 0.0;
+            sum = ampi_k_join_pairs(sum);
+            if (me == 0) *total = sum;
+        }
+        __syncthreads();
+        sum = *total;
+        for (i = threadIdx.x; chunks > 1u && i < AMP_LANES; i += AMP_BLOCK) { /* a lane is one thread's */
+            if (amp_less(before, now) && c) room->chunk[i] = amp_xent_rescaled(room->chunk[i], before, now);
+            if (i == c % AMP_LANES) room->chunk[i] = amp_dadd(room->chunk[i], sum);
+        }
     }
     if (chunks > 1u) sum = ampi_k_halve(room->chunk, AMP_LANES);
-    __syncthreads();
     *max = now;
     return amp_narrow(sum);
 }
@@ -340,7 +353,7 @@ template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
-    AMP_SHARED(float, top, AMP_PARTS + AMPI_TEAMS);
+    AMP_SHARED(float, top, AMP_PARTS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
     double counted = ampi_k_xent_counted(d, counts, lanes);
     size_t row;

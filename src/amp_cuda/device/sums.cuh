@@ -25,6 +25,39 @@ AMPI_K float ampi_k_join_team(const float lane[8]) {
         sum = amp_add(sum, AMP_SHUFFLE(sum, k));
     return sum;
 }
+/* The same where a thread has eight lanes side by side: of the eight sums of two threads each keeps four, then two, then
+   one. */
+AMPI_K float ampi_k_join_slots(const float lane[8]) {
+    float x[8];
+    uint32_t k, half;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = lane[k];
+    AMP_UNROLL
+    for (half = 4u; half; half /= 2u) {
+        const int upper = (threadIdx.x & 4u * half) != 0;
+        AMP_UNROLL
+        for (k = 0; k < 4u; k++) {
+            if (k >= half) continue;
+            float mine = upper ? x[k + half] : x[k], other = upper ? x[k] : x[k + half];
+            x[k] = amp_add(mine, AMP_SHUFFLE(other, 4u * half));
+        }
+    }
+    x[0] = amp_add(x[0], AMP_SHUFFLE(x[0], 2u));
+    x[0] = amp_add(x[0], AMP_SHUFFLE(x[0], 1u));
+    AMP_UNROLL
+    for (half = 4u; half; half /= 2u)
+        x[0] = amp_add(x[0], AMP_SHUFFLE(x[0], 4u * half));
+    return x[0];
+}
+/* The sum of a team's doubles, one of a thread, to each of its threads. */
+AMPI_K double ampi_k_join_pairs(double x) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = AMPI_TEAM / 2u; k; k /= 2u)
+        x = amp_dadd(x, AMP_SHUFFLE(x, k));
+    return x;
+}
 AMPI_K float ampi_k_join(const float *lane) {
     uint32_t k;
     float x[8];
@@ -36,15 +69,11 @@ AMPI_K float ampi_k_join(const float *lane) {
 /* The same in double, of the first n lanes; the others are 0. */
 AMPI_K double ampi_k_join(const double *lane, uint32_t n) {
     uint32_t i = threadIdx.x % AMPI_TEAM, k;
-    double x[8], sum;
+    double x[8];
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
         x[k] = i + AMPI_TEAM * k < n ? lane[i + AMPI_TEAM * k] : 0.0;
-    sum = ampi_k_halve8(x);
-    AMP_UNROLL
-    for (k = AMPI_TEAM / 2u; k; k /= 2u)
-        sum = amp_dadd(sum, AMP_SHUFFLE(sum, k));
-    return sum;
+    return ampi_k_join_pairs(ampi_k_halve8(x));
 }
 /* From the lanes of all teams, complete but for a barrier, to the sum of each part: thread i has that of team i. */
 AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
