@@ -49,7 +49,8 @@ typedef struct plot_words { const char *title, *line1, *line2, *finding; } plot_
 
 /* Every picture has two forms: wide, and for a phone, whose file ends in _phone.svg. In the latter the words above the
    drawing are broken into lines, and the drawing's y begins below them. */
-enum { PLOT_WIDE = 960, PLOT_PHONE = 336, PLOT_EDGE = 10 };
+enum { PLOT_WIDE = 960, PLOT_PHONE = 336 };
+#define PLOT_EDGE 10 /* a number and no enumerator: C++ compilers warn of one beside a double */
 static const struct plot_face {
     const char *extra;
     double letter, line; /* mean width of a letter, distance of lines */

@@ -104,6 +104,15 @@ check 'getters follow one rule' one_rule amp.h amp_cuda.cuh
 sed 's/^AMP_API amp_autocast_info amp_autocast_get(const amp_ctx \*ctx)/AMP_API void amp_autocast_get(const amp_ctx *ctx, amp_autocast_info *out)/' amp.h >"$work/getters.h"
 refused 'a getter that fills a pointer and cannot fail is accepted' amp_autocast_get one_rule "$work/getters.h" amp_cuda.cuh
 
+# A program may have both in one file, in either order.
+kept() { # FILE: the macros that it leaves defined
+    awk '{ sub(/^# +/, "#") } $1 == "#define" { sub(/\(.*/, "", $2); has[$2] = 1 } $1 == "#undef" { delete has[$2] } END { for (m in has) print m }' "$1" | sort
+}
+no_macro_twice() { kept "$1" >"$work/macros" && [ "$(wc -l <"$work/macros")" -gt 100 ] && ! kept "$2" | comm -12 - "$work/macros" | grep .; }
+check 'amp.h and amp_cuda.cuh define no macro of one name' no_macro_twice amp.h amp_cuda.cuh
+{ cat amp_cuda.cuh; echo '#define AMP_PART 1'; } >"$work/twice.cuh"
+refused 'a macro of both headers is accepted' '^AMP_PART$' no_macro_twice amp.h "$work/twice.cuh"
+
 if command -v python3 >/dev/null 2>&1; then
     walls() { python3 tools/walls.py --check "$@"; }
     check 'a part uses names of parts above it, and few of them (tools/walls.py)' walls
