@@ -774,6 +774,7 @@ static const struct counted_layout {
     {"sgd f16, masters, lost counted", AMP_F16, AMP_MASTER_F32, AMP_SGD},
     {"lion f16, masters, lost counted", AMP_F16, AMP_MASTER_F32, AMP_LION},
     {"adamw bf16, split, lost counted", AMP_BF16, AMP_MASTER_SPLIT, AMP_ADAMW},
+    {"adamw bf16, split8, lost counted", AMP_BF16, AMP_MASTER_SPLIT8, AMP_ADAMW},
     {"adamw bf16, none, lost counted", AMP_BF16, AMP_MASTER_NONE, AMP_ADAMW},
     {"sgd bf16, none, lost counted", AMP_BF16, AMP_MASTER_NONE, AMP_SGD},
 };
@@ -796,23 +797,42 @@ static void counted_step(const struct counted_layout *l, size_t n, int rounds, d
         line(l->name, r[k].name, n * 4, &r[k], r, 1, rounds, 0);
     end_state(&state);
 }
+/* Weights in 16 + 16 and 16 + 8 bits, beside FP32 masters. */
+enum { MASTERS = 3 };
+static const amp_master master_of[MASTERS] = {AMP_MASTER_F32, AMP_MASTER_SPLIT, AMP_MASTER_SPLIT8};
+static void master_rows(size_t n, int rounds, double slice) {
+    static const char *const name[MASTERS] = {"masters", "split", "split8"};
+    step_state state[MASTERS];
+    bench_run r[MASTERS];
+    int k;
+    for (k = 0; k < MASTERS; k++) {
+        state[k] = make_state(on[0], n, AMP_BF16, AMP_BF16, master_of[k], AMP_F32);
+        r[k] = contestant(name[k], run_step, on[0], dst, src, n, n * 30, AMP_F32, AMP_F32);
+        r[k].extra = &state[k];
+    }
+    compete(r, MASTERS, rounds, slice);
+    for (k = 1; k < MASTERS; k++)
+        line("adamw bf16, beside masters", r[k].name, n * 4, &r[k], r, 1, rounds, 0);
+    for (k = 0; k < MASTERS; k++)
+        end_state(&state[k]);
+}
 /* Moments in FP32, BF16 and 8 bits, beside those in BF16. */
 static void moment_rows(size_t n, int rounds, double slice) {
+    static const char *const work[MASTERS] = {"adamw bf16, masters", "adamw bf16, split", "adamw bf16, split8"};
     static const char *const name[3] = {"bf16 moments", "fp32 moments", "8-bit moments"};
     static const amp_dtype moment[3] = {AMP_BF16, AMP_F32, AMP_MOMENT_8BIT};
-    int split, k;
-    for (split = 0; split < 2; split++) {
-        const amp_master master = split ? AMP_MASTER_SPLIT : AMP_MASTER_F32;
+    int m, k;
+    for (m = 0; m < MASTERS; m++) {
         step_state state[3];
         bench_run r[3];
         for (k = 0; k < 3; k++) {
-            state[k] = make_state(on[0], n, AMP_BF16, AMP_BF16, master, moment[k]);
+            state[k] = make_state(on[0], n, AMP_BF16, AMP_BF16, master_of[m], moment[k]);
             r[k] = contestant(name[k], run_step, on[0], dst, src, n, n * 30, AMP_F32, AMP_F32);
             r[k].extra = &state[k];
         }
         compete(r, 3, rounds, slice);
         for (k = 1; k < 3; k++)
-            line(split ? "adamw bf16, split" : "adamw bf16, masters", r[k].name, n * 4, &r[k], r, 1, rounds, 0);
+            line(work[m], r[k].name, n * 4, &r[k], r, 1, rounds, 0);
         for (k = 0; k < 3; k++)
             end_state(&state[k]);
     }
@@ -841,6 +861,7 @@ static void steps(void) {
             if (on[p]) end_state(&state[p]);
         for (l = 0; l < COUNTED; l++)
             counted_step(&counted_layouts[l], n, rounds, s ? 0 : 3e-4);
+        master_rows(n, rounds, s ? 0 : 3e-4);
         moment_rows(n, rounds, s ? 0 : 3e-4);
     }
 }

@@ -782,12 +782,15 @@ typedef struct layout {
     int bytes; /* read and written per parameter, see below */
 } layout;
 /* bytes: read and written per parameter. Gradients are read twice (check, update); a 16-bit gradient 4, FP32 8. FP32
-   master 8, its copy 2 */
+   master 8, its copy 2; 16+8 bits 6. 8-bit m, v: 4; their scales, 0.06, are not counted */
 static const layout layouts[] = {
     {"AdamW, FP32 master + f16", AMP_ADAMW, AMP_F16, AMP_MASTER_F32, 2, AMP_F32, 0, 4 + 8 + 2 + 16},
     {"AdamW, FP32 master + bf16", AMP_ADAMW, AMP_BF16, AMP_MASTER_F32, 2, AMP_F32, 0, 4 + 8 + 2 + 16},
     {"AdamW, f16 16+16", AMP_ADAMW, AMP_F16, AMP_MASTER_SPLIT, 2, AMP_F32, 0, 4 + 8 + 16},
     {"AdamW, bf16 16+16", AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT, 2, AMP_F32, 0, 4 + 8 + 16},
+    {"AdamW, f16 16+8", AMP_ADAMW, AMP_F16, AMP_MASTER_SPLIT8, 2, AMP_F32, 0, 4 + 6 + 16},
+    {"AdamW, bf16 16+8", AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT8, 2, AMP_F32, 0, 4 + 6 + 16},
+    {"AdamW, bf16 16+8, 8-bit m, v", AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT8, 2, AMP_MOMENT_8BIT, 0, 4 + 6 + 4},
     {"AdamW, bf16 stochastic", AMP_ADAMW, AMP_BF16, AMP_MASTER_NONE, 2, AMP_F32, 1, 4 + 4 + 16},
     {"AdamW, bf16 stochastic, bf16 m, v", AMP_ADAMW, AMP_BF16, AMP_MASTER_NONE, 2, AMP_BF16, 1, 4 + 4 + 8},
     {"AdamW, bf16 Kahan, bf16 m, v", AMP_ADAMW, AMP_BF16, AMP_MASTER_KAHAN, 2, AMP_BF16, 0, 4 + 8 + 8},

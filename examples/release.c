@@ -51,6 +51,7 @@ static const precision precisions[] = {
     {"fp16, masters", AMP_F16, AMP_MASTER_F32, AMP_F32, 0}, /* with the static scale */
     {"bf16, split", AMP_BF16, AMP_MASTER_SPLIT, AMP_F32, 0},
     {"bf16, split, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT, AMP_MOMENT_8BIT, 0},
+    {"bf16, split8, 8-bit moments", AMP_BF16, AMP_MASTER_SPLIT8, AMP_MOMENT_8BIT, 0},
     {"bf16, stochastic, 8-bit moments", AMP_BF16, AMP_MASTER_NONE, AMP_MOMENT_8BIT, 1},
 };
 enum { PRECISIONS = sizeof precisions / sizeof *precisions };

@@ -203,10 +203,10 @@ for wrong in "--steps 0" "--device tpu" "--nonsense 1"; do
 done
 
 # ---- release: gradients have the memory of one layer, and the losses are those of the ordinary loop ----
-claims release 10 "$programs/release"
+claims release 12 "$programs/release"
 if [ -z "$full" ]; then :
 elif [ -x "$build/hostcuda/plain/release" ]; then
-    claims "release on the host runtime" 10 "$build/hostcuda/plain/release" --device cuda --steps 3 --layers 3 --width 32
+    claims "release on the host runtime" 12 "$build/hostcuda/plain/release" --device cuda --steps 3 --layers 3 --width 32
     if grep leaks "$work/err"; then bad "release leaks on the host runtime"; else ok; fi
 else
     skipped=$((skipped + 1))

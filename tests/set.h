@@ -79,7 +79,7 @@ static inline void set_blob_array(t_run *t, t_blob *b, amp_array a, size_t count
 static inline void set_blob_of(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n, int any_nan) {
     size_t i, k;
     for (i = 0; i < n; i++) {
-        amp_array a[5];
+        amp_array a[5], low = amp_param_get(p, i).low; /* patterns, no numbers */
         a[0] = amp_param_get(p, i).master;
         a[1] = amp_param_model(p, i);
         a[2] = amp_param_grad(p, i);
@@ -87,6 +87,7 @@ static inline void set_blob_of(t_run *t, t_blob *b, amp_params *p, const size_t 
         a[4] = amp_param_get(p, i).moment[1];
         for (k = 0; k < 5; k++)
             if (a[k].data && amp_dtype_size(a[k].dtype)) set_blob_array(t, b, a[k], counts[i], any_nan);
+        if (low.data) set_blob_array(t, b, low, counts[i], 0);
     }
 }
 /* Codes and scales of parameter i, where its moments have 8 bits. */
@@ -99,7 +100,7 @@ static inline void set_blob_codes(t_run *t, t_blob *b, amp_params *p, size_t i) 
             t_blob_dev(t, b, q.moment_scale[k].data, q.moment_scale[k].count * sizeof(float));
         }
 }
-/* Everything that a skipped step must not change: masters, model copies, moments, gradients. */
+/* Everything that a skipped step must not change: masters, model copies, low parts, moments, gradients. */
 static inline void set_blob(t_run *t, t_blob *b, amp_params *p, const size_t *counts, size_t n) {
     set_blob_of(t, b, p, counts, n, 0);
 }

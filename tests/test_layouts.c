@@ -1498,6 +1498,7 @@ typedef struct ranks {
     pthread_mutex_t lock;
     pthread_cond_t all_here;
     int here, turn, sharded;
+    amp_params_desc layout;
     float grads[RANKS][RANK_N]; /* of all ranks */
     amp_totals totals[RANKS];
 } ranks;
@@ -1560,11 +1561,10 @@ static amp_status rank_reduce_totals(amp_ctx *ctx, amp_totals *totals, void *use
 
 /* sharded: this rank's half of the weights; else all of them, with this rank's gradients. all NULL: one rank that has
    everything. */
-static void rank_train(rank *me, int sharded, size_t first, size_t n) {
+static void rank_train(rank *me, amp_params_desc pd, int sharded, size_t first, size_t n) {
     amp_ctx *ctx = NULL;
     amp_params *p = NULL;
     amp_scaler *s = NULL;
-    amp_params_desc pd = AMP_ZERO;
     amp_param_desc e = AMP_ZERO;
     amp_scaler_desc sd = AMP_ZERO;
     amp_step_desc d = AMP_ZERO;
@@ -1606,18 +1606,20 @@ static void rank_train(rank *me, int sharded, size_t first, size_t n) {
 static void *rank_main(void *arg) {
     rank *me = (rank *)arg;
     if (me->all->sharded)
-        rank_train(me, 1, me->id ? RANK_N / 2 : 0, RANK_N / 2);
+        rank_train(me, me->all->layout, 1, me->id ? RANK_N / 2 : 0, RANK_N / 2);
     else
-        rank_train(me, 0, 0, RANK_N);
+        rank_train(me, me->all->layout, 0, 0, RANK_N);
     return NULL;
 }
 
 static void ranks_agree(t_run *t) { /* with each other, and with one rank that has it all */
+    static const int layouts[] = {0, 8}; /* FP32 masters; SPLIT8 */
     static ranks all;
     static rank rank_of[RANKS], one;
     pthread_t thread;
-    int sharded, step;
-    for (sharded = 0; sharded < 2; sharded++) {
+    int run, step;
+    for (run = 0; run < 4; run++) {
+        const int sharded = run % 2;
         static const amp_outcome outcome[RANK_STEPS] = {
             AMP_STEPPED, AMP_STEPPED, AMP_SKIPPED_INF, AMP_STEPPED, AMP_SKIPPED_NAN, AMP_STEPPED};
         int r;
@@ -1627,6 +1629,7 @@ static void ranks_agree(t_run *t) { /* with each other, and with one rank that h
         pthread_mutex_init(&all.lock, NULL);
         pthread_cond_init(&all.all_here, NULL);
         all.sharded = sharded;
+        all.layout = layout(layouts[run / 2]);
         for (r = 0; r < RANKS; r++) {
             rank_of[r].all = &all;
             rank_of[r].id = r;
@@ -1636,11 +1639,11 @@ static void ranks_agree(t_run *t) { /* with each other, and with one rank that h
         pthread_join(thread, NULL);
         pthread_cond_destroy(&all.all_here);
         pthread_mutex_destroy(&all.lock);
-        rank_train(&one, sharded, 0, RANK_N);
+        rank_train(&one, all.layout, sharded, 0, RANK_N);
         CHECK(!one.broken && !rank_of[0].broken && !rank_of[1].broken);
         for (step = 0; step < RANK_STEPS; step++)
             for (r = 0; r < RANKS; r++) {
-                t_note(t, "sharded %d, step %d, rank %d", sharded, step, r);
+                t_note(t, "layout %d, sharded %d, step %d, rank %d", layouts[run / 2], sharded, step, r);
                 CHECK_EQ(rank_of[r].r[step].outcome, outcome[step]); /* one rank's overflow is everybody's */
                 CHECK_EQ(rank_of[r].r[step].steps, one.r[step].steps);
                 CHECK_F32(rank_of[r].scale[step], one.scale[step]);

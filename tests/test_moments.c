@@ -343,25 +343,24 @@ static void bytes_and_refusals(t_run *t) {
 /* ---- in company: on a host beside the card, and divided among ranks ---- */
 
 /* The state on a CPU, gradients there and weights back: the bits of a step on the card. */
-static void offloaded(t_run *t) {
-    const scene s = {AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT, 0, 0, 0};
-    amp_step_desc d = scene_step(&s);
+static void offload_scene(t_run *t, const scene *s) {
+    amp_step_desc d = scene_step(s);
     const uint64_t rng = t->rng;
     amp_ctx *device = t->ctx, *host = NULL;
-    amp_params *whole = scene_set(t, &s, AMP_MOMENT_8BIT), *state;
+    amp_params *whole = scene_set(t, s, AMP_MOMENT_8BIT), *state;
     amp_scaler *on_card = NULL, *on_host = NULL;
     t_blob want = AMP_ZERO, got = AMP_ZERO;
     size_t i, step;
     CHECK_OK(t_create_cpu(&host, AMP_SIMD_AUTO, 1));
     t->ctx = host;
     t->rng = rng;
-    state = scene_set(t, &s, AMP_MOMENT_8BIT);
+    state = scene_set(t, s, AMP_MOMENT_8BIT);
     CHECK_OK(amp_scaler_create(&on_host, host, NULL));
     t->ctx = device;
     CHECK_OK(amp_scaler_create(&on_card, device, NULL));
     for (step = 0; step < 4; step++) {
         scene_grads(t, whole);
-        if (step == 2) set_grad_bits(t, whole, 4, 600, set_inf(AMP_BF16));
+        if (step == 2) set_grad_bits(t, whole, 4, 600, set_inf(s->model));
         for (i = 0; i < N; i++) { /* down */
             const amp_array g = amp_param_grad(whole, i);
             memcpy(amp_param_grad(state, i).data, set_bits(t, g, g.count), 2 * g.count);
@@ -386,6 +385,15 @@ static void offloaded(t_run *t) {
     amp_params_destroy(state);
     amp_ctx_destroy(host);
 }
+static void offloaded(t_run *t) {
+    static const scene scenes[] = {{AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT, 0, 0, 0},
+        {AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT8, 0, 0, 0}, {AMP_ADAMW, AMP_F16, AMP_MASTER_SPLIT8, 1, 0, 0}};
+    size_t i;
+    for (i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        t_note(t, "scene %d", (int)i);
+        offload_scene(t, &scenes[i]);
+    }
+}
 /* Pieces of a parameter on two ranks, blocks of their own: the step of a set that has the pieces as parameters. The
    hook gives a rank what both have found, and keeps it where there is one. */
 typedef struct piece_hook {
@@ -396,10 +404,12 @@ static amp_status on_piece_totals(amp_ctx *ctx, amp_totals *totals, void *user) 
     piece_hook *h = (piece_hook *)user;
     return h->keep ? amp_copy(ctx, &h->both, totals, sizeof h->both) : amp_copy(ctx, totals, &h->both, sizeof h->both);
 }
-static amp_params *piece_set(t_run *t, const size_t *sizes, size_t n) {
+static amp_params *piece_set(t_run *t, const scene *s, const size_t *sizes, size_t n) {
     amp_params *p = NULL;
     amp_params_desc d = AMP_ZERO;
     size_t i;
+    d.model = s->model;
+    d.master = s->master;
     d.moment = AMP_MOMENT_8BIT;
     CHECK_OK(amp_params_create(&p, t->ctx, &d));
     for (i = 0; i < n; i++) {
@@ -412,8 +422,11 @@ static amp_params *piece_set(t_run *t, const size_t *sizes, size_t n) {
 }
 static void same_piece(t_run *t, amp_params *p, amp_params *whole, size_t i) { /* parameter i of both */
     const amp_param a = amp_param_get(p, i), b = amp_param_get(whole, i);
+    float *v = (float *)t_host(t, 4 * a.count), *w = (float *)t_host(t, 4 * b.count);
     size_t k;
-    CHECK_BITS(set_bits(t, a.master, a.count), set_bits(t, b.master, b.count), a.count, 4);
+    CHECK_OK(amp_param_read(p, i, v)); /* all bits of a weight, in each layout */
+    CHECK_OK(amp_param_read(whole, i, w));
+    CHECK_BITS(v, w, a.count, 4);
     for (k = 0; k < 2; k++) {
         const size_t blocks = b.moment_scale[k].count;
         uint8_t *x = (uint8_t *)t_host(t, a.count), *y = (uint8_t *)t_host(t, a.count);
@@ -423,17 +436,16 @@ static void same_piece(t_run *t, amp_params *p, amp_params *whole, size_t i) { /
         CHECK_BITS(set_bits(t, a.moment_scale[k], blocks), set_bits(t, b.moment_scale[k], blocks), blocks, 4);
     }
 }
-static void divided_among_ranks(t_run *t) {
+static void divide_scene(t_run *t, const scene *s) {
     static const size_t sizes[2] = {700, 300}, second[2] = {1, 300}; /* its piece has the number that it has in whole */
-    const scene s = {AMP_ADAMW, AMP_F16, AMP_MASTER_F32, 0, 0, 0};
-    amp_step_desc d = scene_step(&s);
-    amp_params *whole = piece_set(t, sizes, 2), *of[2];
+    amp_step_desc d = scene_step(s);
+    amp_params *whole = piece_set(t, s, sizes, 2), *of[2];
     amp_scaler *scaler[3];
     amp_step_record r, one;
     piece_hook hook = AMP_ZERO;
     size_t i, k, step;
-    of[0] = piece_set(t, sizes, 1);
-    of[1] = piece_set(t, second, 2);
+    of[0] = piece_set(t, s, sizes, 1);
+    of[1] = piece_set(t, s, second, 2);
     for (i = 0; i < 3; i++)
         CHECK_OK(amp_scaler_create(&scaler[i], t->ctx, NULL));
     d.reduce_totals_fn = on_piece_totals;
@@ -441,10 +453,10 @@ static void divided_among_ranks(t_run *t) {
     for (step = 0; step < 4; step++) {
         for (i = 0; i < 2; i++) {
             const amp_array g = amp_param_grad(whole, i);
-            amp_f16 *x = (amp_f16 *)t_host(t, 2 * sizes[i]);
+            uint16_t *x = (uint16_t *)t_host(t, 2 * sizes[i]);
             for (k = 0; k < sizes[i]; k++)
-                x[k] = amp_f16_from_f32(t_range(t, -10, 10));
-            if (step == 1 && i == 1) x[299].bits = 0x7c00; /* on the second rank, and the first skips, too */
+                amp_store(x, s->model, k, t_range(t, -10, 10));
+            if (step == 1 && i == 1) x[299] = (uint16_t)set_inf(s->model); /* on the second rank, and the first skips, too */
             t_set(t, g.data, x, 2 * sizes[i]);
             t_set(t, amp_param_grad(of[i], i).data, x, 2 * sizes[i]);
         }
@@ -456,7 +468,7 @@ static void divided_among_ranks(t_run *t) {
         CHECK_OK(amp_sync(t->ctx));
         CHECK_OK(amp_step_poll(whole, &one));
         for (i = 0; i < 2; i++) {
-            t_note(t, "step %d, rank %d", (int)step, (int)i);
+            t_note(t, "layout %d, step %d, rank %d", (int)s->master, (int)step, (int)i);
             CHECK_OK(amp_step_poll(of[i], &r));
             CHECK(r.outcome == one.outcome && r.clip >= one.clip && r.clip <= one.clip);
             same_piece(t, of[i], whole, i);
@@ -468,6 +480,13 @@ static void divided_among_ranks(t_run *t) {
     for (i = 0; i < 2; i++)
         amp_params_destroy(of[i]);
     amp_params_destroy(whole);
+}
+static void divided_among_ranks(t_run *t) {
+    static const scene scenes[] = {{AMP_ADAMW, AMP_F16, AMP_MASTER_F32, 0, 0, 0},
+        {AMP_ADAMW, AMP_BF16, AMP_MASTER_SPLIT8, 0, 0, 0}, {AMP_ADAMW, AMP_F16, AMP_MASTER_SPLIT8, 1, 0, 0}};
+    size_t i;
+    for (i = 0; i < sizeof scenes / sizeof *scenes; i++)
+        divide_scene(t, &scenes[i]);
 }
 
 /* Where half of the first moments are 0 and their gradients are not, the report says so. */
