@@ -87,23 +87,55 @@ AMPI_K int ampi_k_xent_no_nan(const amp_xent_row *r) { /* else the sum is one */
     return amp_is_finite(r->sum) && amp_is_finite(r->by) && amp_is_finite(r->less);
 }
 /* A thread's eight lanes of a part, n logits from element `at` on, all fetched before any is looked at. A logit that is
-   not there is -Inf: its term is 0, and it is not the largest. NaN may become any NaN. Not for FP8. */
+   not there is -Inf: its term is 0, and it is not the largest. NaN may become any NaN. Not for FP8.
+   Vectors are aligned whatever the row is: where it begins `shift` elements after a vector does, a thread has the eight
+   lanes from 8 t - shift on, which are joined like those from 8 t on. Lanes before the first are the last ones: their
+   elements in the first thread's vectors are those of the row of lanes before. */
 #define AMPI_LANE_ROWS (AMP_PART / AMP_LANES)
 typedef struct ampi_k_lane_rows { uint32_t of[AMPI_LANE_ROWS][8]; } ampi_k_lane_rows;
-AMPI_K void ampi_k_xent_fetch(ampi_k_lane_rows *x, const void *p, amp_dtype t, size_t at, uint32_t n, int wide) {
-    const uint32_t slot = threadIdx.x % AMPI_TEAM * 8u, whole = n & ~7u;
-    ampi_k_raw r[AMPI_LANE_ROWS], rest = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-    uint32_t q, k, i;
-    if (n % 8u && whole % AMP_LANES == slot) ampi_k_gather8(&rest, p, t, at + whole, n - whole);
+AMPI_K void ampi_k_xent_vectors(
+    ampi_k_raw r[AMPI_LANE_ROWS + 1u], const void *p, amp_dtype t, size_t at, uint32_t n, uint32_t shift) {
+    const uint32_t slot = threadIdx.x % AMPI_TEAM * 8u, end = n + shift, last = end & ~7u;
+    ampi_k_raw first = {{0, 0, 0, 0}, {0, 0, 0, 0}}, rest = first;
+    uint32_t q, i;
+    at -= shift; /* from here on, elements from `shift` to `end` */
+    if (slot < shift) ampi_k_gather8(&first, p, t, at, shift, end);
+    if (end % 8u && last % AMP_LANES == slot) ampi_k_gather8(&rest, p, t, at + last, 0, end - last);
     AMP_UNROLL
     for (q = 0, i = slot; q < AMPI_LANE_ROWS; q++, i += AMP_LANES) {
-        r[q] = rest;
-        if (i >= whole) continue;
-        if (wide || t == AMP_F32)
-            ampi_k_fetch8(&r[q], p, t, at + i, wide);
+        if (i < shift)
+            r[q] = first;
+        else if (i < last)
+            ampi_k_fetch8(&r[q], p, t, at + i, 1);
         else
-            ampi_k_fetch_words(&r[q], p, at + i);
+            r[q] = rest;
     }
+    r[q] = rest;
+}
+/* The first thread's elements before the part, from the next row of lanes. */
+AMPI_K void ampi_k_xent_turn(ampi_k_raw r[AMPI_LANE_ROWS + 1u], amp_dtype t, uint32_t shift) {
+    const uint32_t bits = threadIdx.x % AMPI_TEAM ? 0u : shift * 8u * (uint32_t)amp_dtype_size(t);
+    uint32_t mask[4], w[4], next[4], q, k;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++)
+        mask[k] = bits <= 32u * k ? 0u : (bits >= 32u * k + 32u ? ~0u : (1u << bits % 32u) - 1u);
+    AMP_UNROLL
+    for (q = 0; q < AMPI_LANE_ROWS; q++) {
+        ampi_k_words(w, r[q].a);
+        ampi_k_words(next, r[q + 1u].a);
+        AMP_UNROLL
+        for (k = 0; k < 4u; k++)
+            w[k] = (w[k] & ~mask[k]) | (next[k] & mask[k]);
+        r[q].a = ampi_k_four(w);
+    }
+}
+AMPI_K void ampi_k_xent_fetch(ampi_k_lane_rows *x, const void *p, amp_dtype t, size_t at, uint32_t n) {
+    const uint32_t size = (uint32_t)amp_dtype_size(t), slot = threadIdx.x % AMPI_TEAM * 8u;
+    const uint32_t shift = (uint32_t)((uintptr_t)p / size + at) % (16u / size);
+    ampi_k_raw r[AMPI_LANE_ROWS + 1u];
+    uint32_t q, k, i;
+    ampi_k_xent_vectors(r, p, t, at, n, shift);
+    if (shift) ampi_k_xent_turn(r, t, shift);
     AMP_UNROLL
     for (q = 0; q < AMPI_LANE_ROWS; q++) {
         if (t == AMP_F32)
@@ -111,11 +143,13 @@ AMPI_K void ampi_k_xent_fetch(ampi_k_lane_rows *x, const void *p, amp_dtype t, s
         else
             ampi_k_quick8(x->of[q], &r[q], t);
     }
+    if (n == AMP_PART) return;
     AMP_UNROLL
-    for (q = 0, i = slot; n < AMP_PART && q < AMPI_LANE_ROWS; q++, i += AMP_LANES) {
+    for (k = 0; k < 8u; k++) {
+        i = (slot + k - shift) % AMP_LANES;
         AMP_UNROLL
-        for (k = 0; k < 8u; k++)
-            if (i + k >= n) x->of[q][k] = 0xff800000u;
+        for (q = 0; q < AMPI_LANE_ROWS; q++)
+            if (i + q * AMP_LANES >= n) x->of[q][k] = 0xff800000u;
     }
 }
 AMPI_K float ampi_k_team_largest(float top) { /* to each of its threads */
@@ -126,11 +160,11 @@ AMPI_K float ampi_k_team_largest(float top) { /* to each of its threads */
     return top;
 }
 /* The sum of a part's terms, to every thread of the team that asks, and its largest logit to *largest. Read once. */
-AMPI_K float ampi_k_xent_part(const void *p, amp_dtype t, size_t at, uint32_t n, int wide, float *largest) {
+AMPI_K float ampi_k_xent_part(const void *p, amp_dtype t, size_t at, uint32_t n, float *largest) {
     float top = AMP_XENT_LEAST, lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     ampi_k_lane_rows x;
     uint32_t q;
-    ampi_k_xent_fetch(&x, p, t, at, n, wide);
+    ampi_k_xent_fetch(&x, p, t, at, n);
     AMP_UNROLL
     for (q = 0; q < 8u * AMPI_LANE_ROWS; q++)
         top = ampi_larger(top, ampi_float(x.of[q / 8u][q % 8u]));
@@ -169,7 +203,7 @@ AMPI_K void ampi_k_xent_parts(
     for (from = part * AMP_PART; from < n; from += AMPI_TEAMS * AMP_PART, part += AMPI_TEAMS) {
         m = n - from < AMP_PART ? n - from : AMP_PART;
         if (amp_dtype_size(t) > 1u)
-            sum = ampi_k_xent_part(p, t, at + from, m, wide, &most);
+            sum = ampi_k_xent_part(p, t, at + from, m, &most);
         else
             sum = ampi_k_xent_part_twice(p, t, at + from, m, wide, &most);
         if (threadIdx.x % AMPI_TEAM) continue;
@@ -349,6 +383,11 @@ AMPI_K_APART void ampi_k_xent_end(float *loss, const float *row_loss, uint32_t n
 AMPI_K double ampi_k_xent_weight(const amp_xent_job &d, const double *counts, uint32_t lanes) {
     return amp_xent_weight(&d, ampi_k_xent_counted(d, counts, lanes));
 }
+/* This block's row of a round, a different block's in each: rows of one alignment, which take longer than others, are so
+   many apart. */
+AMPI_K size_t ampi_k_xent_turned(size_t first) {
+    return first + (blockIdx.x + (uint32_t)(first / gridDim.x)) % gridDim.x;
+}
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
@@ -356,11 +395,13 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     AMP_SHARED(float, top, AMP_PARTS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
     double counted = ampi_k_xent_counted(d, counts, lanes);
-    size_t row;
+    size_t first, row;
     if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
-    for (row = blockIdx.x; row < d.rows; row += gridDim.x)
-        ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
+    for (first = 0; first < d.rows; first += gridDim.x) {
+        row = ampi_k_xent_turned(first);
+        if (row < d.rows) ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
+    }
     if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
 

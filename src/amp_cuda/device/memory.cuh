@@ -196,13 +196,13 @@ AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
    and looked at later, so that all of a thread's loads are under way together. */
 typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
 
-/* One by one: the first m, then zeros. */
-AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t m) {
+/* One by one: from the first to the m-th, and zeros. */
+AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t first, uint32_t m) {
     const uint32_t each = 4u / (uint32_t)amp_dtype_size(t);
     uint32_t w[8], k;
     AMP_UNROLL
     for (k = 0; k < 8u; k++) {
-        uint32_t x = k < m ? ampi_load_pattern(p, t, i + k) : 0u;
+        uint32_t x = k >= first && k < m ? ampi_load_pattern(p, t, i + k) : 0u;
         if (each == 1u) w[k] = x;
         if (each == 2u) w[k / 2u] = k % 2u ? w[k / 2u] | x << 16 : x;
         if (each == 4u) w[k / 4u] = k % 4u ? w[k / 4u] | x << (8u * (k % 4u)) : x;
@@ -217,7 +217,7 @@ AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, i
     memset(r, 0, sizeof *r); /* or else g++ warns of what nobody reads */
 #endif
     if (!wide) {
-        ampi_k_gather8(r, p, t, i, 8);
+        ampi_k_gather8(r, p, t, i, 0, 8);
     } else if (t == AMP_F32) {
         const ampi_k_u4 *v = (const ampi_k_u4 *)((const char *)p + 4u * i);
         r->a = ampi_k_ld4(v, wide);
@@ -397,7 +397,7 @@ AMPI_K void ampi_k_take8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, ui
     else if (ampi_k_has_words(t, m))
         ampi_k_fetch_words(r, p, i);
     else
-        ampi_k_gather8(r, p, t, i, m);
+        ampi_k_gather8(r, p, t, i, 0, m);
 }
 /* The first m of eight by themselves; the dtype of floats is known before the loop, not in it. */
 AMPI_K void ampi_k_load_each(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m) {

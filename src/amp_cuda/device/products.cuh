@@ -292,7 +292,7 @@ AMPI_K void ampi_k_fetch_short(ampi_k_raw *r, const amp_array &a, uint64_t i, ui
     else if (m == 8u)
         ampi_k_fetch_words(r, a.data, i);
     else
-        ampi_k_gather8(r, a.data, AMP_F16, i, m);
+        ampi_k_gather8(r, a.data, AMP_F16, i, 0, m);
 }
 AMPI_K void ampi_k_store_short(const ampi_k_raw *r, const amp_array &a, uint64_t i, uint32_t m, int wide) {
     uint32_t x[8];
