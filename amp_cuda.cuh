@@ -4011,12 +4011,20 @@ AMPI_K void ampi_k_bias_rows(
         }
     }
 }
+/* One more row of 16 bits. */
+AMPI_K void ampi_k_bias_add8(float sum[8], const ampi_k_raw *dy, amp_dtype t) {
+    uint32_t v[8], k;
+    ampi_k_quick8(v, dy, t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        sum[k] = amp_add(sum[k], ampi_float(v[k]));
+}
 /* The same for 16 bits, dy and saved alike: columns side by side, m of them; `byte`: where they are in a mask. */
 template <int masked>
 AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint64_t byte, uint32_t rows,
     uint32_t m, int wide, float sum[8]) {
     const uint64_t pitch = ampi_mask_pitch(j.cols);
-    uint32_t k, u, v[8], bits[AMPI_K_AHEAD];
+    uint32_t u, bits[AMPI_K_AHEAD];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
@@ -4038,11 +4046,27 @@ AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t 
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
             if (masked || j.act != AMP_ACT_NONE) ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             at += j.ld;
-            ampi_k_quick8(v, &dy[u], t);
-            AMP_UNROLL
-            for (k = 0; k < 8u; k++)
-                sum[k] = amp_add(sum[k], ampi_float(v[k]));
+            ampi_k_bias_add8(sum, &dy[u], t);
         }
+    }
+}
+/* Sums alone, of 16 bits, aligned: nothing but loads, so there are more of them under way. */
+#define AMPI_K_SUMS_AHEAD 8u
+AMPI_K void ampi_k_bias_sums(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, float sum[8]) {
+    ampi_k_raw dy[AMPI_K_SUMS_AHEAD];
+    uint32_t u;
+    for (; rows >= AMPI_K_SUMS_AHEAD; rows -= AMPI_K_SUMS_AHEAD, at += AMPI_K_SUMS_AHEAD * j.ld) {
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_SUMS_AHEAD; u++)
+            dy[u].a = *ampi_k_words_at(j.dy, at + u * j.ld);
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_SUMS_AHEAD; u++)
+            ampi_k_bias_add8(sum, &dy[u], t);
+    }
+    AMP_NO_UNROLL
+    for (; rows; rows--, at += j.ld) {
+        dy[0].a = *ampi_k_words_at(j.dy, at);
+        ampi_k_bias_add8(sum, &dy[0], t);
     }
 }
 /* A part, in a kernel of its own for each way, because one for all needs too many registers: bit 0, words, not aligned;
@@ -4057,6 +4081,10 @@ AMPI_K void ampi_k_bias_part(
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows<AMPI_K_MASKED(way)>(a, column, left, row, end, sum);
+    else if (way == 0 && a.job.act == AMP_ACT_NONE && a.job.dy.dtype == AMP_F16)
+        ampi_k_bias_sums(a.job, AMP_F16, at, rows, sum);
+    else if (way == 0 && a.job.act == AMP_ACT_NONE)
+        ampi_k_bias_sums(a.job, AMP_BF16, at, rows, sum);
     else if (a.job.dy.dtype == AMP_F16)
         ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_F16, at, byte, rows, m, !words, sum);
     else
