@@ -4090,10 +4090,32 @@ AMPI_K void ampi_k_bias_part(
     else
         ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_BF16, at, byte, rows, m, !words, sum);
 }
+/* The sums of a part, from column c on and `apart`, to where a second kernel finds them, or straight to dbias. Side by
+   side: by 128 bits, for stores of 32 touch each line eight times. */
+AMPI_K void ampi_k_bias_keep(const ampi_k_bias_args &a, uint64_t part, uint64_t c, uint32_t apart, const float sum[8]) {
+    float *to = a.partial ? a.partial + part * a.columns + c : NULL;
+    uint32_t k, x[8];
+    if (to && apart == 1u && a.columns % 8u == 0) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_bits(sum[k]);
+        ampi_k_put4(to, x, 1);
+        ampi_k_put4(to + 4, x + 4, 1);
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+        if (c + apart * k >= a.columns) continue;
+        if (to)
+            to[apart * k] = sum[k];
+        else
+            ampi_k_bias_out(a.job, a.from + c + apart * k, amp_widen(sum[k]));
+    }
+}
 template <int way>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
+    uint32_t t = threadIdx.x % AMPI_TEAM, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
     if (threadIdx.x >= AMPI_TEAM * a.teams) return;
     for (unit = (uint64_t)blockIdx.x * a.teams + threadIdx.x / AMPI_TEAM; unit < a.work;
         unit += (uint64_t)gridDim.x * a.teams) {
@@ -4103,15 +4125,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         if (c >= a.columns) continue;
         if (end > a.job.rows) end = a.job.rows;
         ampi_k_bias_part<way>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++) {
-            uint64_t own = c + apart * k;
-            if (own >= a.columns) continue;
-            if (a.partial)
-                a.partial[part * a.columns + own] = sum[k];
-            else
-                ampi_k_bias_out(a.job, a.from + own, amp_widen(sum[k]));
-        }
+        ampi_k_bias_keep(a, part, c, apart, sum);
     }
 }
 /* The parts of each column: a block has 32 columns, and for each the lanes of the rule. */
