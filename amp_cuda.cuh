@@ -4128,17 +4128,34 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         ampi_k_bias_keep(a, part, c, apart, sum);
     }
 }
+/* Every AMP_COLUMN_LANES-th part of a column, from part p on: many are under way before the first is added. */
+#define AMPI_K_PARTS_AHEAD 16u
+AMPI_K double ampi_k_columns_lane(const ampi_k_bias_args &a, uint64_t p, uint64_t c) {
+    const uint64_t step = AMP_COLUMN_LANES * a.columns;
+    const float *from = a.partial + p * a.columns + c;
+    double sum = 0.0;
+    float x[AMPI_K_PARTS_AHEAD];
+    uint32_t k;
+    for (; p + AMP_COLUMN_LANES * (AMPI_K_PARTS_AHEAD - 1u) < a.parts; p += AMP_COLUMN_LANES * AMPI_K_PARTS_AHEAD) {
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_PARTS_AHEAD; k++, from += step)
+            x[k] = *from;
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_PARTS_AHEAD; k++)
+            sum = amp_dadd(sum, amp_widen(x[k]));
+    }
+    for (; p < a.parts; p += AMP_COLUMN_LANES, from += step)
+        sum = amp_dadd(sum, amp_widen(*from));
+    return sum;
+}
 /* The parts of each column: a block has 32 columns, and for each the lanes of the rule. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(2))
+    ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     AMP_SHARED(double, lanes, AMP_COLUMN_LANES *AMPI_TEAM);
     uint32_t t = threadIdx.x % AMPI_TEAM, l, k;
-    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t, p;
-    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS) {
-        double sum = 0.0;
-        for (p = l; p < a.parts && c < a.columns; p += AMP_COLUMN_LANES)
-            sum = amp_dadd(sum, amp_widen(a.partial[p * a.columns + c]));
-        lanes[l * AMPI_TEAM + t] = sum;
-    }
+    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t;
+    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS)
+        lanes[l * AMPI_TEAM + t] = c < a.columns ? ampi_k_columns_lane(a, l, c) : 0.0;
     __syncthreads();
     if (threadIdx.x < AMPI_TEAM && c < a.columns) {
         double x[AMP_COLUMN_LANES];
