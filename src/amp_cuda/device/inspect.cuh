@@ -2,12 +2,7 @@
    Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
    tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
-/* Where a chunk of a parameter set lies. */
-AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
-    uint64_t left = e->count - (uint64_t)c->index * AMP_CHUNK;
-    return (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-}
-
+/* Where the gradients of a parameter lie, and their dtype. */
 AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
     *t = accum ? AMP_F32 : e->grad_dtype;
     return accum ? (void *)e->accum : e->grad;
@@ -32,24 +27,28 @@ typedef struct ampi_k_gradients { /* of one chunk */
     int wide;
 } ampi_k_gradients;
 
-/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first. `again`, with
-   `by`: seldom. */
+/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first, or those of
+   half of a part of floats, which are as many bytes. `again`, with `by`: seldom. */
 template <int type>
 AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, float *lane) {
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, q, x[8];
+    const uint32_t ahead = AMP_PART / AMP_LANES / (type == AMP_F32 ? 2u : 1u);
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, q, i, x[8];
     float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     if (!again && g->wide && n == AMP_PART) {
         ampi_k_raw raw[AMP_PART / AMP_LANES];
-        AMP_UNROLL
-        for (q = 0; q < AMP_PART / AMP_LANES; q++)
-            ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + at + 8u * t + AMP_LANES * q, 1);
-        AMP_UNROLL
-        for (q = 0; q < AMP_PART / AMP_LANES; q++) {
-            ampi_k_widen8(x, &raw[q], (amp_dtype)type);
+        AMP_NO_UNROLL
+        for (i = at + 8u * t; i < at + n; i += AMP_LANES * ahead) {
             AMP_UNROLL
-            for (k = 0; k < 8u; k++) {
-                float u = amp_mul(ampi_float(x[k]), g->inv);
-                sum[k] = amp_add(sum[k], amp_mul(u, u));
+            for (q = 0; q < ahead; q++)
+                ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + i + AMP_LANES * q, 1);
+            AMP_UNROLL
+            for (q = 0; q < ahead; q++) {
+                ampi_k_widen8(x, &raw[q], (amp_dtype)type);
+                AMP_UNROLL
+                for (k = 0; k < 8u; k++) {
+                    float u = amp_mul(ampi_float(x[k]), g->inv);
+                    sum[k] = amp_add(sum[k], amp_mul(u, u));
+                }
             }
         }
         AMP_UNROLL
@@ -217,29 +216,47 @@ AMPI_K void ampi_k_inspect_piece(
     }
 }
 static_assert(AMP_PARTS == 8u * AMPI_CUTS, "a piece has one part or eight");
-/* Where the gradients of a chunk lie; g->inv is left. */
-AMPI_K void ampi_k_gradients_of(const amp_sum_job *job, uint32_t chunk, amp_chunk c, ampi_k_gradients *g) {
+/* Where the gradients of a chunk lie, as fetched: what these loads bring is looked at after the piece before. */
+typedef struct ampi_k_source {
+    amp_chunk chunk;
+    void *data;
+    uint64_t count;
+    amp_dtype type;
+} ampi_k_source;
+AMPI_K void ampi_k_source_of(const amp_sum_job *job, amp_chunk c, ampi_k_source *from) {
     const amp_param_entry *e = &job->table.entries[c.param];
+    from->chunk = c;
+    from->data = ampi_k_gradient(e, job->accum, &from->type);
+    from->count = e->count;
+}
+AMPI_K void ampi_k_gradients_of(const ampi_k_source *from, uint32_t chunk, ampi_k_gradients *g) { /* g->inv is left */
+    uint64_t left;
     g->chunk = chunk;
-    g->data = ampi_k_gradient(e, job->accum, &g->type);
-    g->base = (uint64_t)c.index * AMP_CHUNK;
-    g->n = ampi_k_chunk_size(e, &c);
+    g->data = from->data;
+    g->type = from->type;
+    g->base = (uint64_t)from->chunk.index * AMP_CHUNK;
+    left = from->count - g->base;
+    g->n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
     g->wide = ampi_k_aligned(g->data, g->type);
 }
-/* A block's pieces, if there are any. c: the chunk of the first; gives amp_sum_factor. */
+/* A block's pieces, if there are any. c: the chunk of the first; gives amp_sum_factor. While a piece is worked on, the
+   entry of the next one is under way, and the chunk of that after it. */
 template <int spread>
 AMPI_K float ampi_k_inspect_pieces(
     const amp_sum_job *job, amp_chunk c, float scale, uint32_t divide, ampi_k_room *room, ampi_k_finite_sums *found) {
     const uint32_t cuts = AMPI_CUTS_OF(spread);
-    uint64_t piece = blockIdx.x, pieces = (uint64_t)job->table.n_chunks * cuts;
+    uint64_t piece = blockIdx.x, next = piece + gridDim.x, pieces = (uint64_t)job->table.n_chunks * cuts;
     ampi_k_gradients g;
+    ampi_k_source from;
+    if (piece < pieces) ampi_k_source_of(job, c, &from);
+    if (next < pieces) c = job->table.chunks[next / cuts];
     g.inv = amp_factor_of(scale, divide);
     g.half = 0;
-    while (piece < pieces) {
-        ampi_k_gradients_of(job, (uint32_t)(piece / cuts), c, &g);
+    for (; piece < pieces; piece = next, next += gridDim.x) {
+        ampi_k_gradients_of(&from, (uint32_t)(piece / cuts), &g);
+        if (next < pieces) ampi_k_source_of(job, c, &from);
+        if (next + gridDim.x < pieces) c = job->table.chunks[(next + gridDim.x) / cuts];
         ampi_k_inspect_piece<spread>(job, &g, (uint32_t)piece % cuts, room, found);
-        piece += gridDim.x;
-        if (piece < pieces) c = job->table.chunks[piece / cuts];
     }
     return g.inv;
 }
