@@ -981,6 +981,11 @@ AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     __syncthreads();
     return threadIdx.x < AMPI_TEAMS ? room->sum[threadIdx.x] : 0.0f;
 }
+/* The sum of this team's part alone, in every thread of the team, which need not wait for others. */
+AMPI_K float ampi_k_join_own(ampi_k_room *room) {
+    AMP_SYNC_TEAM();
+    return ampi_k_join(&room->lane[threadIdx.x / AMPI_TEAM * AMP_LANES]);
+}
 /* Halves n doubles in shared memory, a power of two; the sum is valid in every thread. */
 AMPI_K double ampi_k_halve(double *x, uint32_t n) {
     uint32_t i;
@@ -1571,12 +1576,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
    Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
    tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
-/* Where a chunk of a parameter set lies. */
-AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
-    uint64_t left = e->count - (uint64_t)c->index * AMP_CHUNK;
-    return (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
-}
-
+/* Where the gradients of a parameter lie, and their dtype. */
 AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
     *t = accum ? AMP_F32 : e->grad_dtype;
     return accum ? (void *)e->accum : e->grad;
@@ -1596,29 +1596,33 @@ typedef struct ampi_k_gradients { /* of one chunk */
     void *data;
     amp_dtype type;
     uint64_t base;
-    uint32_t n, chunk;
+    uint32_t n, chunk, half; /* half: where in room->part its sums go, other than those of the piece before */
     float inv;
     int wide;
 } ampi_k_gradients;
 
-/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first. `again`, with
-   `by`: seldom. */
+/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first, or those of
+   half of a part of floats, which are as many bytes. `again`, with `by`: seldom. */
 template <int type>
 AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, float *lane) {
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, q, x[8];
+    const uint32_t ahead = AMP_PART / AMP_LANES / (type == AMP_F32 ? 2u : 1u);
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, q, i, x[8];
     float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     if (!again && g->wide && n == AMP_PART) {
         ampi_k_raw raw[AMP_PART / AMP_LANES];
-        AMP_UNROLL
-        for (q = 0; q < AMP_PART / AMP_LANES; q++)
-            ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + at + 8u * t + AMP_LANES * q, 1);
-        AMP_UNROLL
-        for (q = 0; q < AMP_PART / AMP_LANES; q++) {
-            ampi_k_widen8(x, &raw[q], (amp_dtype)type);
+        AMP_NO_UNROLL
+        for (i = at + 8u * t; i < at + n; i += AMP_LANES * ahead) {
             AMP_UNROLL
-            for (k = 0; k < 8u; k++) {
-                float u = amp_mul(ampi_float(x[k]), g->inv);
-                sum[k] = amp_add(sum[k], amp_mul(u, u));
+            for (q = 0; q < ahead; q++)
+                ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + i + AMP_LANES * q, 1);
+            AMP_UNROLL
+            for (q = 0; q < ahead; q++) {
+                ampi_k_widen8(x, &raw[q], (amp_dtype)type);
+                AMP_UNROLL
+                for (k = 0; k < 8u; k++) {
+                    float u = amp_mul(ampi_float(x[k]), g->inv);
+                    sum[k] = amp_add(sum[k], amp_mul(u, u));
+                }
             }
         }
         AMP_UNROLL
@@ -1685,15 +1689,15 @@ AMPI_K float ampi_k_part_squares(
     const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, ampi_k_room *room) {
     AMPI_FORMATS(AMPI_FORMAT_SQUARES)
     if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32, spread>(g, at, n, again, by, room);
-    __syncthreads();
+    if (spread) __syncthreads();
     if (spread && threadIdx.x >= AMPI_TEAM) return 0.0f;
-    return ampi_k_join(room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
+    return ampi_k_join_own(room);
 }
 /* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
 template <int spread>
 AMPI_K uint32_t ampi_k_part_of(const ampi_k_gradients *g, uint32_t q, uint32_t index, uint32_t *at) {
     *at = (q + AMPI_CUTS_OF(spread) * index) * AMP_PART;
-    if (index >= AMP_PARTS / AMPI_CUTS_OF(spread) || *at >= g->n) return 0;
+    if (*at >= g->n) return 0;
     return g->n - *at < AMP_PART ? g->n - *at : AMP_PART;
 }
 AMPI_K void ampi_k_part_faults(const ampi_k_gradients *g, uint32_t at, uint32_t n, ampi_k_finite_sums *found) {
@@ -1733,77 +1737,100 @@ AMPI_K int ampi_k_part_sees(const ampi_k_gradients *g, uint32_t at, uint32_t n) 
         any |= AMP_SHUFFLE(any, i);
     return (any & ~ampi_signs(g->type)) != 0;
 }
-/* A round of parts into room->part[index ...], one per team; spread: one by all of them, into *only. Seldom, those
-   whose squares leave the range are added up again, unless a sum is 0 because all is, and those that are not finite
+/* The sum of a part into *to: of each team's own one, and teams wait for no other; spread: one by all of them. Seldom,
+   one whose squares leave the range is added up again, unless the sum is 0 because all is, and one that is not finite
    looked through. */
 template <int spread>
-AMPI_K void ampi_k_inspect_round(
-    const ampi_k_gradients *g, uint32_t q, uint32_t index, double *only, ampi_k_room *room, ampi_k_finite_sums *found) {
-    const uint32_t team = spread ? 0 : threadIdx.x / AMPI_TEAM;
-    const int own = !spread || threadIdx.x < AMPI_TEAM, first = threadIdx.x == team * AMPI_TEAM;
-    double *to = spread ? only : &room->part[index + team];
-    uint32_t at, n = ampi_k_part_of<spread>(g, q, index + team, &at), k, again = 0;
-    float sum = ampi_k_part_squares<spread>(g, at, n, 0, 1.0f, room), by = n ? amp_squares_by(sum) : 1.0f;
-    if (own && n && ampi_bits(sum) == 0 && !ampi_k_part_sees(g, at, n)) by = 1.0f;
-    if (first) {
-        *to = n ? amp_widen(sum) : 0.0;
-        room->by[team] = by;
+AMPI_K void ampi_k_inspect_part(
+    const ampi_k_gradients *g, uint32_t at, uint32_t n, double *to, ampi_k_room *room, ampi_k_finite_sums *found) {
+    const int own = !spread || threadIdx.x < AMPI_TEAM, first = own && threadIdx.x % AMPI_TEAM == 0;
+    float sum = ampi_k_part_squares<spread>(g, at, n, 0, 1.0f, room), by = amp_squares_by(sum);
+    if (own && ampi_bits(sum) == 0 && !ampi_k_part_sees(g, at, n)) by = 1.0f;
+    if (first) *to = amp_widen(sum);
+    if (spread) {
+        if (first) room->by[0] = by;
+        __syncthreads();
+        by = room->by[0];
     }
-    __syncthreads();
-    for (k = 0; k < (spread ? 1u : AMPI_TEAMS); k++)
-        again |= ampi_bits(room->by[k]) != 0x3f800000u;
-    if (!again) return;
-    by = room->by[team];
+    if (ampi_bits(by) == 0x3f800000u) return;
+    if (!spread) AMP_SYNC_TEAM(); /* the lanes have been read */
     sum = ampi_k_part_squares<spread>(g, at, n, 1, by, room);
-    if (first && n) {
-        *to = amp_squares_sum(sum, by);
-        room->by[team] = sum;
-    }
-    __syncthreads();
-    if (!amp_is_finite(room->by[team]) && own) ampi_k_part_faults(g, at, n, found);
-    __syncthreads();
+    if (first) *to = amp_squares_sum(sum, by);
+    if (own && !amp_is_finite(sum)) ampi_k_part_faults(g, at, n, found);
+    if (spread) __syncthreads();
 }
+/* A piece has one part, by all teams, or eight, which wait for each other once, before their sums are added: until then
+   a team may be at the next piece, whose sums go elsewhere. */
 template <int spread>
 AMPI_K void ampi_k_inspect_piece(
-    const amp_sum_job *job, const ampi_k_gradients *g, uint32_t q, ampi_k_room *room, ampi_k_finite_sums *found) {
+    const amp_sum_job *job, ampi_k_gradients *g, uint32_t q, ampi_k_room *room, ampi_k_finite_sums *found) {
     const uint32_t parts = AMP_PARTS / AMPI_CUTS_OF(spread);
-    double *sum = &job->table.partials[g->chunk].sum[q];
+    double *sum = &job->table.partials[g->chunk].sum[q], *part = room->part + g->half;
     uint32_t index, at, n;
     if (q * AMP_PART >= g->n) { /* all threads alike */
         if (threadIdx.x == 0) *sum = 0.0;
         return;
     }
-    for (index = 0; index < parts; index += AMPI_TEAMS)
-        ampi_k_inspect_round<spread>(g, q, index, sum, room, found);
-    if (!spread && threadIdx.x == 0) *sum = ampi_k_halve8(room->part);
+    for (index = spread ? 0 : threadIdx.x / AMPI_TEAM; index < parts; index += AMPI_TEAMS) {
+        n = ampi_k_part_of<spread>(g, q, index, &at);
+        if (n)
+            ampi_k_inspect_part<spread>(g, at, n, spread ? sum : &part[index], room, found);
+        else if (threadIdx.x % AMPI_TEAM == 0)
+            part[index] = 0.0;
+        AMP_SYNC_TEAM();
+    }
+    if (!spread) {
+        __syncthreads();
+        if (threadIdx.x == 0) *sum = ampi_k_halve8(part);
+        g->half ^= parts;
+    }
     for (index = threadIdx.x / AMPI_TEAM; job->write && index < parts; index += AMPI_TEAMS) {
         n = ampi_k_part_of<spread>(g, q, index, &at);
         if (n) ampi_k_part_unscale(g, at, n, found);
     }
 }
 static_assert(AMP_PARTS == 8u * AMPI_CUTS, "a piece has one part or eight");
-/* Where the gradients of a chunk lie; g->inv is left. */
-AMPI_K void ampi_k_gradients_of(const amp_sum_job *job, uint32_t chunk, amp_chunk c, ampi_k_gradients *g) {
+/* Where the gradients of a chunk lie, as fetched: what these loads bring is looked at after the piece before. */
+typedef struct ampi_k_source {
+    amp_chunk chunk;
+    void *data;
+    uint64_t count;
+    amp_dtype type;
+} ampi_k_source;
+AMPI_K void ampi_k_source_of(const amp_sum_job *job, amp_chunk c, ampi_k_source *from) {
     const amp_param_entry *e = &job->table.entries[c.param];
+    from->chunk = c;
+    from->data = ampi_k_gradient(e, job->accum, &from->type);
+    from->count = e->count;
+}
+AMPI_K void ampi_k_gradients_of(const ampi_k_source *from, uint32_t chunk, ampi_k_gradients *g) { /* g->inv is left */
+    uint64_t left;
     g->chunk = chunk;
-    g->data = ampi_k_gradient(e, job->accum, &g->type);
-    g->base = (uint64_t)c.index * AMP_CHUNK;
-    g->n = ampi_k_chunk_size(e, &c);
+    g->data = from->data;
+    g->type = from->type;
+    g->base = (uint64_t)from->chunk.index * AMP_CHUNK;
+    left = from->count - g->base;
+    g->n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
     g->wide = ampi_k_aligned(g->data, g->type);
 }
-/* A block's pieces, if there are any. c: the chunk of the first; gives amp_sum_factor. */
+/* A block's pieces, if there are any. c: the chunk of the first; gives amp_sum_factor. While a piece is worked on, the
+   entry of the next one is under way, and the chunk of that after it. */
 template <int spread>
 AMPI_K float ampi_k_inspect_pieces(
     const amp_sum_job *job, amp_chunk c, float scale, uint32_t divide, ampi_k_room *room, ampi_k_finite_sums *found) {
     const uint32_t cuts = AMPI_CUTS_OF(spread);
-    uint64_t piece = blockIdx.x, pieces = (uint64_t)job->table.n_chunks * cuts;
+    uint64_t piece = blockIdx.x, next = piece + gridDim.x, pieces = (uint64_t)job->table.n_chunks * cuts;
     ampi_k_gradients g;
+    ampi_k_source from;
+    if (piece < pieces) ampi_k_source_of(job, c, &from);
+    if (next < pieces) c = job->table.chunks[next / cuts];
     g.inv = amp_factor_of(scale, divide);
-    while (piece < pieces) {
-        ampi_k_gradients_of(job, (uint32_t)(piece / cuts), c, &g);
+    g.half = 0;
+    for (; piece < pieces; piece = next, next += gridDim.x) {
+        ampi_k_gradients_of(&from, (uint32_t)(piece / cuts), &g);
+        if (next < pieces) ampi_k_source_of(job, c, &from);
+        if (next + gridDim.x < pieces) c = job->table.chunks[(next + gridDim.x) / cuts];
         ampi_k_inspect_piece<spread>(job, &g, (uint32_t)piece % cuts, room, found);
-        piece += gridDim.x;
-        if (piece < pieces) c = job->table.chunks[piece / cuts];
     }
     return g.inv;
 }
@@ -4094,12 +4121,20 @@ AMPI_K void ampi_k_bias_rows(
         }
     }
 }
+/* One more row of 16 bits. */
+AMPI_K void ampi_k_bias_add8(float sum[8], const ampi_k_raw *dy, amp_dtype t) {
+    uint32_t v[8], k;
+    ampi_k_quick8(v, dy, t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        sum[k] = amp_add(sum[k], ampi_float(v[k]));
+}
 /* The same for 16 bits, dy and saved alike: columns side by side, m of them; `byte`: where they are in a mask. */
 template <int masked>
 AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint64_t byte, uint32_t rows,
     uint32_t m, int wide, float sum[8]) {
     const uint64_t pitch = ampi_mask_pitch(j.cols);
-    uint32_t k, u, v[8], bits[AMPI_K_AHEAD];
+    uint32_t u, bits[AMPI_K_AHEAD];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
@@ -4121,11 +4156,27 @@ AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t 
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
             if (masked || j.act != AMP_ACT_NONE) ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             at += j.ld;
-            ampi_k_quick8(v, &dy[u], t);
-            AMP_UNROLL
-            for (k = 0; k < 8u; k++)
-                sum[k] = amp_add(sum[k], ampi_float(v[k]));
+            ampi_k_bias_add8(sum, &dy[u], t);
         }
+    }
+}
+/* Sums alone, of 16 bits, aligned: nothing but loads, so there are more of them under way. */
+#define AMPI_K_SUMS_AHEAD 8u
+AMPI_K void ampi_k_bias_sums(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, float sum[8]) {
+    ampi_k_raw dy[AMPI_K_SUMS_AHEAD];
+    uint32_t u;
+    for (; rows >= AMPI_K_SUMS_AHEAD; rows -= AMPI_K_SUMS_AHEAD, at += AMPI_K_SUMS_AHEAD * j.ld) {
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_SUMS_AHEAD; u++)
+            dy[u].a = *ampi_k_words_at(j.dy, at + u * j.ld);
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_SUMS_AHEAD; u++)
+            ampi_k_bias_add8(sum, &dy[u], t);
+    }
+    AMP_NO_UNROLL
+    for (; rows; rows--, at += j.ld) {
+        dy[0].a = *ampi_k_words_at(j.dy, at);
+        ampi_k_bias_add8(sum, &dy[0], t);
     }
 }
 /* A part, in a kernel of its own for each way, because one for all needs too many registers: bit 0, words, not aligned;
@@ -4140,15 +4191,41 @@ AMPI_K void ampi_k_bias_part(
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows<AMPI_K_MASKED(way)>(a, column, left, row, end, sum);
+    else if (way == 0 && a.job.act == AMP_ACT_NONE && a.job.dy.dtype == AMP_F16)
+        ampi_k_bias_sums(a.job, AMP_F16, at, rows, sum);
+    else if (way == 0 && a.job.act == AMP_ACT_NONE)
+        ampi_k_bias_sums(a.job, AMP_BF16, at, rows, sum);
     else if (a.job.dy.dtype == AMP_F16)
         ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_F16, at, byte, rows, m, !words, sum);
     else
         ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_BF16, at, byte, rows, m, !words, sum);
 }
+/* The sums of a part, from column c on and `apart`, to where a second kernel finds them, or straight to dbias. Side by
+   side: by 128 bits, for stores of 32 touch each line eight times. */
+AMPI_K void ampi_k_bias_keep(const ampi_k_bias_args &a, uint64_t part, uint64_t c, uint32_t apart, const float sum[8]) {
+    float *to = a.partial ? a.partial + part * a.columns + c : NULL;
+    uint32_t k, x[8];
+    if (to && apart == 1u && a.columns % 8u == 0) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_bits(sum[k]);
+        ampi_k_put4(to, x, 1);
+        ampi_k_put4(to + 4, x + 4, 1);
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+        if (c + apart * k >= a.columns) continue;
+        if (to)
+            to[apart * k] = sum[k];
+        else
+            ampi_k_bias_out(a.job, a.from + c + apart * k, amp_widen(sum[k]));
+    }
+}
 template <int way>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
+    uint32_t t = threadIdx.x % AMPI_TEAM, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
     if (threadIdx.x >= AMPI_TEAM * a.teams) return;
     for (unit = (uint64_t)blockIdx.x * a.teams + threadIdx.x / AMPI_TEAM; unit < a.work;
         unit += (uint64_t)gridDim.x * a.teams) {
@@ -4158,28 +4235,37 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         if (c >= a.columns) continue;
         if (end > a.job.rows) end = a.job.rows;
         ampi_k_bias_part<way>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++) {
-            uint64_t own = c + apart * k;
-            if (own >= a.columns) continue;
-            if (a.partial)
-                a.partial[part * a.columns + own] = sum[k];
-            else
-                ampi_k_bias_out(a.job, a.from + own, amp_widen(sum[k]));
-        }
+        ampi_k_bias_keep(a, part, c, apart, sum);
     }
 }
+/* Every AMP_COLUMN_LANES-th part of a column, from part p on: many are under way before the first is added. */
+#define AMPI_K_PARTS_AHEAD 16u
+AMPI_K double ampi_k_columns_lane(const ampi_k_bias_args &a, uint64_t p, uint64_t c) {
+    const uint64_t step = AMP_COLUMN_LANES * a.columns;
+    const float *from = a.partial + p * a.columns + c;
+    double sum = 0.0;
+    float x[AMPI_K_PARTS_AHEAD];
+    uint32_t k;
+    for (; p + AMP_COLUMN_LANES * (AMPI_K_PARTS_AHEAD - 1u) < a.parts; p += AMP_COLUMN_LANES * AMPI_K_PARTS_AHEAD) {
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_PARTS_AHEAD; k++, from += step)
+            x[k] = *from;
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_PARTS_AHEAD; k++)
+            sum = amp_dadd(sum, amp_widen(x[k]));
+    }
+    for (; p < a.parts; p += AMP_COLUMN_LANES, from += step)
+        sum = amp_dadd(sum, amp_widen(*from));
+    return sum;
+}
 /* The parts of each column: a block has 32 columns, and for each the lanes of the rule. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(2))
+    ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     AMP_SHARED(double, lanes, AMP_COLUMN_LANES *AMPI_TEAM);
     uint32_t t = threadIdx.x % AMPI_TEAM, l, k;
-    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t, p;
-    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS) {
-        double sum = 0.0;
-        for (p = l; p < a.parts && c < a.columns; p += AMP_COLUMN_LANES)
-            sum = amp_dadd(sum, amp_widen(a.partial[p * a.columns + c]));
-        lanes[l * AMPI_TEAM + t] = sum;
-    }
+    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t;
+    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS)
+        lanes[l * AMPI_TEAM + t] = c < a.columns ? ampi_k_columns_lane(a, l, c) : 0.0;
     __syncthreads();
     if (threadIdx.x < AMPI_TEAM && c < a.columns) {
         double x[AMP_COLUMN_LANES];
@@ -5024,9 +5110,26 @@ static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_
         amp_gemm_masked(p) ? ampi_k_epilogue<1> : ampi_k_epilogue<0>, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
-/* Only the activation: the epilogue of a product that is there already. */
+static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
+    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
+    const amp_dtype t = j->out.dtype;
+    const int alike = j->in.dtype == t && (!j->saved.data || j->saved.dtype == t);
+    const uint64_t work = ampi_cu_parts(j->count, 8u * AMP_BLOCK);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    if (alike && t == AMP_F16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_F16>, *j, wide);
+    if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
+    return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
+}
+/* Only the activation: where dy and saved have the same 16 bits, the kernel that knows their format, which needs fewer
+   registers, so that an SM holds more of it; else the epilogue of a product that is there already. */
 static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     amp_gemm_job p = AMP_ZERO;
+    amp_activation_job a = AMP_ZERO;
+    a.in = a.out = j->dy;
+    a.saved = j->saved;
+    a.act = j->act;
+    a.count = j->rows * j->cols;
+    if (j->dy.dtype == j->saved.dtype && amp_dtype_size(j->dy.dtype) == 2u) return ampi_cu_activation(c->ctx, &a);
     p.m = p.batch = 1;
     p.n = p.ldd = j->rows * j->cols;
     if (j->saved.dtype == AMP_MASK) {
@@ -5038,16 +5141,6 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     p.act = j->act;
     p.backward = 1;
     return ampi_cu_epilogue(c, &p, 0);
-}
-static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
-    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
-    const amp_dtype t = j->out.dtype;
-    const int alike = j->in.dtype == t && (!j->saved.data || j->saved.dtype == t);
-    const uint64_t work = ampi_cu_parts(j->count, 8u * AMP_BLOCK);
-    ampi_cuda *c = ampi_cu_self(ctx);
-    if (alike && t == AMP_F16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_F16>, *j, wide);
-    if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
-    return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
 }
 /* Fewer teams a block where else some SMs had none. */
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, ampi_k_bias_args *a) {

@@ -92,12 +92,20 @@ AMPI_K void ampi_k_bias_rows(
         }
     }
 }
+/* One more row of 16 bits. */
+AMPI_K void ampi_k_bias_add8(float sum[8], const ampi_k_raw *dy, amp_dtype t) {
+    uint32_t v[8], k;
+    ampi_k_quick8(v, dy, t);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        sum[k] = amp_add(sum[k], ampi_float(v[k]));
+}
 /* The same for 16 bits, dy and saved alike: columns side by side, m of them; `byte`: where they are in a mask. */
 template <int masked>
 AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint64_t byte, uint32_t rows,
     uint32_t m, int wide, float sum[8]) {
     const uint64_t pitch = ampi_mask_pitch(j.cols);
-    uint32_t k, u, v[8], bits[AMPI_K_AHEAD];
+    uint32_t u, bits[AMPI_K_AHEAD];
     for (; rows; rows -= rows < AMPI_K_AHEAD ? rows : AMPI_K_AHEAD) {
         ampi_k_raw dy[AMPI_K_AHEAD], saved[AMPI_K_AHEAD];
         AMP_UNROLL
@@ -119,11 +127,27 @@ AMPI_K void ampi_k_bias_alike(const amp_bias_grad_job &j, amp_dtype t, uint64_t 
                 ampi_k_act_grad_raw(&dy[u], j.act, &saved[u], t);
             if (masked || j.act != AMP_ACT_NONE) ampi_k_store_short(&dy[u], j.dy, at, m, wide);
             at += j.ld;
-            ampi_k_quick8(v, &dy[u], t);
-            AMP_UNROLL
-            for (k = 0; k < 8u; k++)
-                sum[k] = amp_add(sum[k], ampi_float(v[k]));
+            ampi_k_bias_add8(sum, &dy[u], t);
         }
+    }
+}
+/* Sums alone, of 16 bits, aligned: nothing but loads, so there are more of them under way. */
+#define AMPI_K_SUMS_AHEAD 8u
+AMPI_K void ampi_k_bias_sums(const amp_bias_grad_job &j, amp_dtype t, uint64_t at, uint32_t rows, float sum[8]) {
+    ampi_k_raw dy[AMPI_K_SUMS_AHEAD];
+    uint32_t u;
+    for (; rows >= AMPI_K_SUMS_AHEAD; rows -= AMPI_K_SUMS_AHEAD, at += AMPI_K_SUMS_AHEAD * j.ld) {
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_SUMS_AHEAD; u++)
+            dy[u].a = *ampi_k_words_at(j.dy, at + u * j.ld);
+        AMP_UNROLL
+        for (u = 0; u < AMPI_K_SUMS_AHEAD; u++)
+            ampi_k_bias_add8(sum, &dy[u], t);
+    }
+    AMP_NO_UNROLL
+    for (; rows; rows--, at += j.ld) {
+        dy[0].a = *ampi_k_words_at(j.dy, at);
+        ampi_k_bias_add8(sum, &dy[0], t);
     }
 }
 /* A part, in a kernel of its own for each way, because one for all needs too many registers: bit 0, words, not aligned;
@@ -138,15 +162,41 @@ AMPI_K void ampi_k_bias_part(
     uint32_t rows = (uint32_t)(end - row), m = words ? ampi_k_group(0, left) : 8u;
     if (!words && !(a.wide && a.alike))
         ampi_k_bias_rows<AMPI_K_MASKED(way)>(a, column, left, row, end, sum);
+    else if (way == 0 && a.job.act == AMP_ACT_NONE && a.job.dy.dtype == AMP_F16)
+        ampi_k_bias_sums(a.job, AMP_F16, at, rows, sum);
+    else if (way == 0 && a.job.act == AMP_ACT_NONE)
+        ampi_k_bias_sums(a.job, AMP_BF16, at, rows, sum);
     else if (a.job.dy.dtype == AMP_F16)
         ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_F16, at, byte, rows, m, !words, sum);
     else
         ampi_k_bias_alike<AMPI_K_MASKED(way)>(a.job, AMP_BF16, at, byte, rows, m, !words, sum);
 }
+/* The sums of a part, from column c on and `apart`, to where a second kernel finds them, or straight to dbias. Side by
+   side: by 128 bits, for stores of 32 touch each line eight times. */
+AMPI_K void ampi_k_bias_keep(const ampi_k_bias_args &a, uint64_t part, uint64_t c, uint32_t apart, const float sum[8]) {
+    float *to = a.partial ? a.partial + part * a.columns + c : NULL;
+    uint32_t k, x[8];
+    if (to && apart == 1u && a.columns % 8u == 0) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            x[k] = ampi_bits(sum[k]);
+        ampi_k_put4(to, x, 1);
+        ampi_k_put4(to + 4, x + 4, 1);
+        return;
+    }
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++) {
+        if (c + apart * k >= a.columns) continue;
+        if (to)
+            to[apart * k] = sum[k];
+        else
+            ampi_k_bias_out(a.job, a.from + c + apart * k, amp_widen(sum[k]));
+    }
+}
 template <int way>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     uint64_t stripes = (a.columns + AMPI_K_STRIPE - 1u) / AMPI_K_STRIPE, unit;
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
+    uint32_t t = threadIdx.x % AMPI_TEAM, apart = AMPI_K_WORDS(way) || a.wide ? 1u : AMPI_TEAM;
     if (threadIdx.x >= AMPI_TEAM * a.teams) return;
     for (unit = (uint64_t)blockIdx.x * a.teams + threadIdx.x / AMPI_TEAM; unit < a.work;
         unit += (uint64_t)gridDim.x * a.teams) {
@@ -156,28 +206,37 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2) ampi_k_bias_grad(const AM
         if (c >= a.columns) continue;
         if (end > a.job.rows) end = a.job.rows;
         ampi_k_bias_part<way>(a, a.from + c, a.columns - c, part * AMP_ROWS, end, sum);
-        AMP_UNROLL
-        for (k = 0; k < 8u; k++) {
-            uint64_t own = c + apart * k;
-            if (own >= a.columns) continue;
-            if (a.partial)
-                a.partial[part * a.columns + own] = sum[k];
-            else
-                ampi_k_bias_out(a.job, a.from + own, amp_widen(sum[k]));
-        }
+        ampi_k_bias_keep(a, part, c, apart, sum);
     }
 }
+/* Every AMP_COLUMN_LANES-th part of a column, from part p on: many are under way before the first is added. */
+#define AMPI_K_PARTS_AHEAD 16u
+AMPI_K double ampi_k_columns_lane(const ampi_k_bias_args &a, uint64_t p, uint64_t c) {
+    const uint64_t step = AMP_COLUMN_LANES * a.columns;
+    const float *from = a.partial + p * a.columns + c;
+    double sum = 0.0;
+    float x[AMPI_K_PARTS_AHEAD];
+    uint32_t k;
+    for (; p + AMP_COLUMN_LANES * (AMPI_K_PARTS_AHEAD - 1u) < a.parts; p += AMP_COLUMN_LANES * AMPI_K_PARTS_AHEAD) {
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_PARTS_AHEAD; k++, from += step)
+            x[k] = *from;
+        AMP_UNROLL
+        for (k = 0; k < AMPI_K_PARTS_AHEAD; k++)
+            sum = amp_dadd(sum, amp_widen(x[k]));
+    }
+    for (; p < a.parts; p += AMP_COLUMN_LANES, from += step)
+        sum = amp_dadd(sum, amp_widen(*from));
+    return sum;
+}
 /* The parts of each column: a block has 32 columns, and for each the lanes of the rule. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_BLOCKS(2))
+    ampi_k_columns(const AMP_GRID_CONSTANT ampi_k_bias_args a) {
     AMP_SHARED(double, lanes, AMP_COLUMN_LANES *AMPI_TEAM);
     uint32_t t = threadIdx.x % AMPI_TEAM, l, k;
-    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t, p;
-    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS) {
-        double sum = 0.0;
-        for (p = l; p < a.parts && c < a.columns; p += AMP_COLUMN_LANES)
-            sum = amp_dadd(sum, amp_widen(a.partial[p * a.columns + c]));
-        lanes[l * AMPI_TEAM + t] = sum;
-    }
+    uint64_t c = (uint64_t)blockIdx.x * AMPI_TEAM + t;
+    for (l = threadIdx.x / AMPI_TEAM; l < AMP_COLUMN_LANES; l += AMPI_TEAMS)
+        lanes[l * AMPI_TEAM + t] = c < a.columns ? ampi_k_columns_lane(a, l, c) : 0.0;
     __syncthreads();
     if (threadIdx.x < AMPI_TEAM && c < a.columns) {
         double x[AMP_COLUMN_LANES];

@@ -11,9 +11,26 @@ static amp_status ampi_cu_epilogue(ampi_cuda *c, const amp_gemm_job *p, int add_
         amp_gemm_masked(p) ? ampi_k_epilogue<1> : ampi_k_epilogue<0>, *p, add_bias, wide, ampi_cu_wide(&p->bias, 0));
 }
 
-/* Only the activation: the epilogue of a product that is there already. */
+static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
+    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
+    const amp_dtype t = j->out.dtype;
+    const int alike = j->in.dtype == t && (!j->saved.data || j->saved.dtype == t);
+    const uint64_t work = ampi_cu_parts(j->count, 8u * AMP_BLOCK);
+    ampi_cuda *c = ampi_cu_self(ctx);
+    if (alike && t == AMP_F16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_F16>, *j, wide);
+    if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
+    return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
+}
+/* Only the activation: where dy and saved have the same 16 bits, the kernel that knows their format, which needs fewer
+   registers, so that an SM holds more of it; else the epilogue of a product that is there already. */
 static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     amp_gemm_job p = AMP_ZERO;
+    amp_activation_job a = AMP_ZERO;
+    a.in = a.out = j->dy;
+    a.saved = j->saved;
+    a.act = j->act;
+    a.count = j->rows * j->cols;
+    if (j->dy.dtype == j->saved.dtype && amp_dtype_size(j->dy.dtype) == 2u) return ampi_cu_activation(c->ctx, &a);
     p.m = p.batch = 1;
     p.n = p.ldd = j->rows * j->cols;
     if (j->saved.dtype == AMP_MASK) {
@@ -25,16 +42,6 @@ static amp_status ampi_cu_act_grad(ampi_cuda *c, const amp_bias_grad_job *j) {
     p.act = j->act;
     p.backward = 1;
     return ampi_cu_epilogue(c, &p, 0);
-}
-static amp_status ampi_cu_activation(amp_ctx *ctx, const amp_activation_job *j) {
-    const int wide = ampi_cu_wide(&j->in, 0) && ampi_cu_wide(&j->saved, 0) && ampi_cu_wide(&j->out, 0);
-    const amp_dtype t = j->out.dtype;
-    const int alike = j->in.dtype == t && (!j->saved.data || j->saved.dtype == t);
-    const uint64_t work = ampi_cu_parts(j->count, 8u * AMP_BLOCK);
-    ampi_cuda *c = ampi_cu_self(ctx);
-    if (alike && t == AMP_F16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_F16>, *j, wide);
-    if (alike && t == AMP_BF16) return ampi_cu_share(c, work, ampi_k_activation_alike<AMP_BF16>, *j, wide);
-    return ampi_cu_share(c, work, ampi_k_activation, *j, wide);
 }
 /* Fewer teams a block where else some SMs had none. */
 static amp_status ampi_cu_bias_launch(ampi_cuda *c, ampi_k_bias_args *a) {
