@@ -386,7 +386,7 @@ int main(int argc, char **argv) {
         {"--id", OPTION_TEXT, &o.id, "file that does not exist yet, on a disk of all ranks"},
         {"--mode", OPTION_TEXT, &o.mode, "plain or sharded: only that one"},
         {"--wire", OPTION_TEXT, &o.wire, "f32 or f16: gradients, and their sums (f32)"},
-        {"--masters", OPTION_TEXT, &o.masters, "f32, or split8: the weight in 24 bits, a byte beside the model's (f32)"},
+        {"--masters", OPTION_TEXT, &o.masters, "f32, or split8: a byte beside the model's 16 bits (f32)"},
         {"--steps", OPTION_COUNT, &o.steps, "(600)"},
         {"--rows", OPTION_COUNT, &o.s.rows, "images of a rank in a step (32)"},
         {"--width", OPTION_COUNT, &o.s.width, "of the hidden layers (1024)"},

@@ -1654,7 +1654,7 @@ static void *rank_main(void *arg) {
     return NULL;
 }
 
-static void ranks_agree(t_run *t) { /* with each other, and with one rank that has it all */
+static void ranks_agree(t_run *t) {      /* with each other, and with one rank that has it all */
     static const int layouts[] = {0, 8}; /* FP32 masters; SPLIT8 */
     static ranks all;
     static rank rank_of[RANKS], one;
@@ -1734,16 +1734,16 @@ static void longer_than_a_block(t_run *t) {
 const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.split8_bits", split8_bits, T_HOST}, {"layouts.split8_is_rounded", split8_is_rounded, T_ALL},
     {"layouts.longer_than_a_block", longer_than_a_block, T_ALL}, {"layouts.split_is_master", split_is_master, T_ALL},
-    {"layouts.split8_overflows", split8_overflows, T_ALL}, {"layouts.split_refuses", split_refuses, T_ALL}, {"layouts.ladder_same", ladder_same, T_ALL},
-    {"layouts.sizes_same", sizes_same, T_ALL}, {"layouts.drawn_same", drawn_same, T_ALL},
-    {"layouts.skip_anywhere", skip_anywhere, T_ALL}, {"layouts.small_updates", small_updates, T_ALL},
-    {"layouts.adam_far_apart", adam_far_apart, T_ALL}, {"layouts.bf16_moments", bf16_moments, T_CPU},
-    {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL}, {"layouts.state", state_round, T_ALL},
-    {"layouts.state_of_another_layout", state_of_another_layout, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL},
-    {"layouts.lion", lion, T_ALL}, {"layouts.accumulate_means", accumulate_means, T_ALL},
-    {"layouts.accumulate_bad", accumulate_bad, T_ALL}, {"layouts.accumulate_errors", accumulate_errors, T_ALL},
-    {"layouts.inverse_in_product", inverse_in_product, T_ALL}, {"layouts.unscaled", unscaled_is_checked, T_ALL},
-    {"layouts.hooks", hooks_run, T_ALL}, {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL},
-    {"layouts.apply_is_an_update", apply_is_an_update, T_ALL}, {"layouts.apply_plain", apply_plain, T_ALL},
-    {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
+    {"layouts.split8_overflows", split8_overflows, T_ALL}, {"layouts.split_refuses", split_refuses, T_ALL},
+    {"layouts.ladder_same", ladder_same, T_ALL}, {"layouts.sizes_same", sizes_same, T_ALL},
+    {"layouts.drawn_same", drawn_same, T_ALL}, {"layouts.skip_anywhere", skip_anywhere, T_ALL},
+    {"layouts.small_updates", small_updates, T_ALL}, {"layouts.adam_far_apart", adam_far_apart, T_ALL},
+    {"layouts.bf16_moments", bf16_moments, T_CPU}, {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
+    {"layouts.state", state_round, T_ALL}, {"layouts.state_of_another_layout", state_of_another_layout, T_ALL},
+    {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
+    {"layouts.accumulate_means", accumulate_means, T_ALL}, {"layouts.accumulate_bad", accumulate_bad, T_ALL},
+    {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
+    {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},
+    {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL}, {"layouts.apply_is_an_update", apply_is_an_update, T_ALL},
+    {"layouts.apply_plain", apply_plain, T_ALL}, {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
     {"layouts.moments_are_drawn", moments_are_drawn, T_ALL}, {"layouts.ranks", ranks_agree, T_HOST}, {NULL, NULL, 0}};
