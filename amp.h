@@ -39,7 +39,7 @@
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
-   CONTENTS (search for ">>tag". The banner above the body of a function names the files that test it)
+   CONTENTS (search for ">>tag". tools/tests_of.sh amp_step: which tests name a function, and the banner above its body)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: an evening's reading
@@ -66,7 +66,7 @@
                kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
                own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
-               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c).
+               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c; ARM, big-endian: matrix.sh).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
                the compiler flags (tests/test_modes.c), but for x87 without SSE2, -ffast-math on POWER, and payloads
                of NaN that operations make. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
@@ -461,7 +461,7 @@ typedef enum amp_master {
     AMP_MASTER_NONE,    /* only the model copy. Loses small updates: for comparison, or BF16 with .stochastic steps */
     AMP_MASTER_SPLIT,   /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
     AMP_MASTER_KAHAN,   /* BF16: the copy + a BF16 number, compensated summation: about 16 bits, for comparison */
-    AMP_MASTER_SPLIT8   /* SPLIT with 8 bits instead of 16: see amp_split8_pack; what it loses: docs/memory.md */
+    AMP_MASTER_SPLIT8   /* SPLIT with 8 bits: amp_split8_pack, docs/memory.md. FP16: |w| > 65519.875 may overflow */
 } AMP_INT amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
@@ -4644,8 +4644,7 @@ typedef struct ampi_param { /* what amp_params_add was told, with defaults fille
     int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
 
-#define AMPI_PARAMS_PIECE \
-    ((size_t)64) /* parameters of a piece of the list: pieces stay where they are, so none is copied */
+#define AMPI_PARAMS ((size_t)64) /* parameters of a piece of the list: pieces stay where they are, so none is copied */
 
 typedef struct ampi_name_slot { /* of the table of names */
     uint32_t hash, place;       /* place: index of the parameter + 1; 0: the slot is free */
@@ -4700,9 +4699,7 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static ampi_param *ampi_param_at(const amp_params *p, size_t i) {
-    return &p->pieces[i / AMPI_PARAMS_PIECE][i % AMPI_PARAMS_PIECE];
-}
+static ampi_param *ampi_param_at(const amp_params *p, size_t i) { return &p->pieces[i / AMPI_PARAMS][i % AMPI_PARAMS]; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -4905,11 +4902,11 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
 static amp_status ampi_pieces_grow(amp_params *p) { /* room for one parameter more */
     const amp_allocator *host = &p->ctx->host;
     ampi_param **pieces = p->pieces;
-    if (p->n < p->n_pieces * AMPI_PARAMS_PIECE) return AMP_OK;
+    if (p->n < p->n_pieces * AMPI_PARAMS) return AMP_OK;
     pieces = (ampi_param **)ampi_grow(host, pieces, p->n_pieces, &p->cap_pieces, sizeof *pieces);
     if (!pieces) return AMP_ERR_NO_MEMORY;
     p->pieces = pieces;
-    pieces[p->n_pieces] = (ampi_param *)ampi_host_take(host, AMPI_PARAMS_PIECE * sizeof **pieces);
+    pieces[p->n_pieces] = (ampi_param *)ampi_host_take(host, AMPI_PARAMS * sizeof **pieces);
     if (!pieces[p->n_pieces]) return AMP_ERR_NO_MEMORY;
     p->n_pieces++;
     return AMP_OK;
@@ -4995,7 +4992,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, ampi_param_at(p, i));
     for (i = 0; i < p->n_pieces; i++)
-        ampi_host_drop(ctx, p->pieces[i], AMPI_PARAMS_PIECE * sizeof **p->pieces);
+        ampi_host_drop(ctx, p->pieces[i], AMPI_PARAMS * sizeof **p->pieces);
     ampi_host_drop(ctx, p->pieces, p->cap_pieces * sizeof *p->pieces);
     ampi_host_drop(ctx, p->names, p->n_names * sizeof *p->names);
     ampi_host_drop(ctx, p, sizeof *p);

@@ -50,6 +50,21 @@ static double distance(const options *o, const result *a, const result *b) {
     }
     return most;
 }
+static int check_split8(options o, const images *train_set, const images *test) {
+    result one, r;
+    int wrong;
+    o.masters = "split8";
+    o.parts = 2;
+    one = run_with(&o, train_set, test, 1, 0);
+    o.parts = 1;
+    o.every = o.steps;
+    r = run_with(&o, train_set, test, 2, 1);
+    wrong = claim(r.hash == one.hash && r.skipped == one.skipped,
+        "2 ranks, sharded, masters in 16 + 8 bits: the 16-bit weights of one rank, bit for bit");
+    free(one.weights);
+    free(r.weights);
+    return wrong;
+}
 static int check(options o, const images *train_set, const images *test) {
     result one, r, plain;
     int wrong = 0;
@@ -80,6 +95,7 @@ static int check(options o, const images *train_set, const images *test) {
     free(r.weights);
     free(plain.weights);
     free(one.weights);
+    wrong += check_split8(o, train_set, test);
     o.clip = 0.5f;
     plain = run_with(&o, train_set, test, 4, 0);
     r = run_with(&o, train_set, test, 4, 1);

@@ -54,7 +54,7 @@ typedef struct options {
     size_t bad_step;               /* of an image that is Inf, on the last rank, in its last part; 0: none */
     float lr, clip;
     int ordered, check;
-    const char *mode, *wire, *id, *data;
+    const char *mode, *wire, *masters, *id, *data;
 } options;
 
 typedef struct result {
@@ -114,6 +114,7 @@ static amp_params *make_params(const run *r, const amp_params_desc *desc, const 
 }
 static void run_create(run *r) {
     const options *o = r->o;
+    const amp_master master = strcmp(o->masters, "f32") ? AMP_MASTER_SPLIT8 : AMP_MASTER_F32;
     amp_cuda_desc cuda = AMP_ZERO;
     amp_params_desc desc = AMP_ZERO;
     amp_scaler_desc scaling = AMP_ZERO;
@@ -132,13 +133,11 @@ static void run_create(run *r) {
             CUDA(cudaEventCreateWithFlags(e, cudaEventDisableTiming));
     desc.grad = strcmp(o->wire, "f16") ? AMP_F32 : AMP_F16;
     desc.label = "params";
-    if (r->sharded) {
-        desc.master = AMP_MASTER_NONE;
-        desc.moments = AMP_NONE;
-    }
+    desc.master = r->sharded ? AMP_MASTER_NONE : master;
+    desc.moments = r->sharded ? AMP_NONE : 2;
     r->mine = r->copies = make_params(r, &desc, NULL);
     if (r->sharded) {
-        desc.master = AMP_MASTER_F32;
+        desc.master = master;
         desc.moments = 2;
         r->mine = make_params(r, &desc, r->copies);
     }
@@ -251,12 +250,12 @@ static void compare_ranks(run *r) {
     r->end.scale = info.scale;
     h = hash_more(h, &info, sizeof info);
     for (size_t i = 0; i < r->o->s.layers; i++) {
-        amp_array m = amp_param_model(r->copies, i), w = amp_param_get(r->mine, i).master;
+        amp_array m = amp_param_model(r->copies, i);
         void *raw = allocate(m.count, sizeof(float));
         must(r->ctx, amp_copy(r->ctx, raw, m.data, m.count * sizeof(amp_f16)));
         h = hash_more(h, raw, layer_count(&r->o->s, i) * sizeof(amp_f16));
-        if (!r->sharded) must(r->ctx, amp_copy(r->ctx, raw, w.data, w.count * sizeof(float)));
-        if (!r->sharded) h = hash_more(h, raw, w.count * sizeof(float));
+        if (!r->sharded) must(r->ctx, amp_param_read(r->mine, i, (float *)raw));
+        if (!r->sharded) h = hash_more(h, raw, m.count * sizeof(float));
         free(raw);
     }
     must(r->ctx, amp_copy(r->ctx, r->hashes + r->rank, &h, sizeof h));
@@ -278,6 +277,7 @@ static void train(run *r) {
     d.reduce_grads_fn = reduce_gradients;
     d.reduce_totals_fn = r->sharded ? reduce_totals : NULL;
     d.user = r;
+    if (r->sharded) queue_gather(r); /* the first weights, as the masters' layout rounds them */
     for (r->step = 1; r->step <= o->steps; r->step++) {
         size_t at = r->step % (r->train.count / batch) * batch + (size_t)r->rank * mine, last = at + mine - o->s.rows;
         int bad = r->step == o->bad_step && r->rank == r->ranks - 1;
@@ -316,8 +316,11 @@ static void collect(run *r) { /* accuracy; 16-bit weights, which all ranks have 
         for (size_t k = 0; k < n; k++)
             r->end.weights[at++] = amp_f32_from_f16(half[k]);
         if (!r->sharded) { /* masters of all, here */
-            must(r->ctx, amp_copy(r->ctx, r->end.weights + at - n, amp_param_get(r->mine, i).master.data, n * 4));
-            r->end.masters = hash_more(r->end.masters, r->end.weights + at - n, n * sizeof(float));
+            float *w = (float *)allocate(padded(&r->o->s, i), sizeof *w);
+            must(r->ctx, amp_param_read(r->mine, i, w));
+            memcpy(r->end.weights + at - n, w, n * sizeof *w);
+            r->end.masters = hash_more(r->end.masters, w, n * sizeof *w);
+            free(w);
         }
         free(half);
     }
@@ -383,6 +386,7 @@ int main(int argc, char **argv) {
         {"--id", OPTION_TEXT, &o.id, "file that does not exist yet, on a disk of all ranks"},
         {"--mode", OPTION_TEXT, &o.mode, "plain or sharded: only that one"},
         {"--wire", OPTION_TEXT, &o.wire, "f32 or f16: gradients, and their sums (f32)"},
+        {"--masters", OPTION_TEXT, &o.masters, "f32, or split8: a byte beside the model's 16 bits (f32)"},
         {"--steps", OPTION_COUNT, &o.steps, "(600)"},
         {"--rows", OPTION_COUNT, &o.s.rows, "images of a rank in a step (32)"},
         {"--width", OPTION_COUNT, &o.s.width, "of the hidden layers (1024)"},
@@ -402,6 +406,7 @@ int main(int argc, char **argv) {
     o.every = 50;
     o.lr = 1e-3f;
     o.wire = "f32";
+    o.masters = "f32";
     if (!parse_options(argc, argv, list, sizeof list / sizeof *list, "usage: ranks_nccl [options]")) return 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < (o.check ? 4 : 1)) {
         puts(o.check ? "skipped: no 4 CUDA devices" : "skipped: no CUDA device");
@@ -413,6 +418,7 @@ int main(int argc, char **argv) {
         fail("--ranks %lu: a power of two is needed, at most %d", (unsigned long)o.ranks, MAX_RANKS);
     one_of("--mode", o.mode, modes[0], modes[1]);
     one_of("--wire", o.wire, "f32", "f16");
+    one_of("--masters", o.masters, "f32", "split8");
     load_data(o.data, &o.s, o.check ? 4 : o.ranks, &train_set, &test);
     if (o.check) {
         wrong = check(o, &train_set, &test);

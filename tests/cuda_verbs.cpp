@@ -2377,7 +2377,7 @@ static void test_step_counts() {
     no_leak("step counts");
 }
 
-/* ---- a captured step of short weights and moments: replays draw new numbers each, and skip, as the CPU's steps ---- */
+/* ---- a captured step of short weights and moments: replays draw new numbers, and skip, as the CPU's steps ---- */
 
 static void same_array(amp_array a, amp_array b, const char *what, int step, int i) { /* a of ctx, b of the CPU */
     static char got[3000 * 4];
@@ -2404,8 +2404,8 @@ static void captured_gradients(amp_params *p, amp_params *q, int step) {
         const amp_array g = amp_param_grad(p, i);
         const size_t bytes = g.count * amp_dtype_size(g.dtype);
         for (size_t k = 0; k < g.count; k++)
-            amp_store(host, g.dtype, k,
-                (float)((int)((k * 37 + (size_t)step * 11 + i) % 101) - 50) * (k % 7 ? 1.0f : 64.0f));
+            amp_store(
+                host, g.dtype, k, (float)((int)((k * 37 + (size_t)step * 11 + i) % 101) - 50) * (k % 7 ? 1.0f : 64.0f));
         if (step == 2 && i == 0) amp_store(host, g.dtype, 1234, INFINITY);
         OK(amp_copy(ctx, g.data, host, bytes));
         memcpy(amp_param_grad(q, i).data, host, bytes);

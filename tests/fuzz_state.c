@@ -11,7 +11,7 @@
 
 /* ---- a state ---- */
 
-#define N_LAYOUTS 7
+#define N_LAYOUTS 8
 typedef struct world {
     amp_ctx *ctx;
     amp_params *set[2];
@@ -26,12 +26,12 @@ static void must(const world *w, amp_status st, const char *what) {
 }
 static amp_params_desc layout_of(int layout, int set) {
     static const amp_master masters[N_LAYOUTS] = {AMP_MASTER_F32, AMP_MASTER_SPLIT, AMP_MASTER_KAHAN, AMP_MASTER_F32,
-        AMP_MASTER_NONE, AMP_MASTER_F32, AMP_MASTER_F32};
+        AMP_MASTER_NONE, AMP_MASTER_F32, AMP_MASTER_F32, AMP_MASTER_SPLIT8};
     amp_params_desc d = AMP_ZERO;
     d.model = layout == 0 || layout == 6 ? AMP_F16 : AMP_BF16;
     d.master = layout == 3 && set ? AMP_MASTER_NONE : masters[layout];
     if (layout == 2) d.moment = AMP_BF16;
-    if (layout == 1) d.moment = AMP_MOMENT_8BIT;
+    if (layout == 1 || layout == 7) d.moment = AMP_MOMENT_8BIT;
     if (layout == 4) d.moments = 1;
     return d;
 }
@@ -68,8 +68,8 @@ static void add_fp8(world *w) { /* with a history that has something in it */
     w->d.n_fp8 = 1;
 }
 static void world_new(world *w, int layout) {
-    static const size_t n_sets[N_LAYOUTS] = {1, 1, 1, 2, 1, 0, 1}, n_scalers[N_LAYOUTS] = {1, 1, 0, 1, 2, 1, 1};
-    static const size_t user_bytes[N_LAYOUTS] = {0, 11, 0, 0, 3, 16, 0};
+    static const size_t n_sets[N_LAYOUTS] = {1, 1, 1, 2, 1, 0, 1, 1}, n_scalers[N_LAYOUTS] = {1, 1, 0, 1, 2, 1, 1, 1};
+    static const size_t user_bytes[N_LAYOUTS] = {0, 11, 0, 0, 3, 16, 0, 0};
     amp_cpu_desc c = AMP_ZERO;
     int i;
     memset(w, 0, sizeof *w);

@@ -34,6 +34,10 @@ copy() {
     mkdir -p "$work/tools" && cp -R src amp.h amp_cuda.cuh "$work" && cp tools/headers.sh "$work/tools"
 }
 
+tests_of() { tools/tests_of.sh amp_step ampi_split8_round ampi_k_pair | tr '\n' ' ' | grep "amp_step.*$1.*round.*$2.*pair.*$3"; }
+check 'tools/tests_of.sh: by calls, and by banners of both headers' tests_of 'test_step.c: .* accuracy.*front/step.h: tests/test_step.c' \
+    'split.h: tests/test_layouts.c' 'update.cuh: tests/test_step.c'
+refused 'tools/tests_of.sh takes a name that nobody has' 'no test names it' tools/tests_of.sh amp_steps
 check 'the headers are what src/ gives (make headers)' tools/headers.sh check
 find src -name '*.h' -o -name '*.cuh' | sed 's|^src/||' | sort >"$work/there"
 awk '/^ / { print $1 }' src/order | sort >"$work/listed"

@@ -294,6 +294,48 @@ static void split_is_master(t_run *t) {
     }
 }
 
+/* FP16 in 24 bits ends at 65519.875 and 65520, whose copy is Inf: a step whose word draws it says so, and a later one
+   brings the weight back. */
+static void split8_overflows(t_run *t) {
+    enum { N = 300 };
+    static const float to[3] = {65519.86f, 65519.9f, 65000.0f};
+    const small_format *f = &small_formats[0];
+    amp_params_desc pd = layout(7);
+    amp_step_desc d = AMP_ZERO;
+    amp_params *p;
+    float w[N], g[N], *got;
+    size_t i, infinite;
+    int step;
+    pd.grad = AMP_F32;
+    d.optimizer = AMP_SGD;
+    d.lr = 1.0f;
+    d.stochastic = 1;
+    d.seed = 3;
+    for (i = 0; i < N; i++)
+        w[i] = i % 2 ? -65519.0f : 65519.0f;
+    p = two(t, pd, w, N);
+    for (step = 0; step < 3; step++) {
+        uint16_t *copy;
+        float *was = weights(t, p, 0);
+        for (i = 0; i < N; i++)
+            g[i] = ref_sub(was[i], i % 2 ? -to[step] : to[step]);
+        t_set(t, amp_param_grad(p, 0).data, g, sizeof g);
+        CHECK_OK(amp_step(p, NULL, &d));
+        got = weights(t, p, 0);
+        copy = (uint16_t *)set_bits(t, amp_param_model(p, 0), N);
+        for (i = infinite = 0; i < N; i++) {
+            double is = rounded24(f, ref_sub(was[i], g[i]), 1, amp_random(3, (uint64_t)(step + 1) << 24, i));
+            CHECK_F32(got[i], (float)is);
+            CHECK_EQ(copy[i], copy24(f, is));
+            infinite += (copy[i] & 0x7fffu) == 0x7c00u;
+        }
+        t_note(t, "step %d, %d copies are Inf", step, (int)infinite);
+        CHECK(step == 1 ? infinite > 0 && infinite < N : infinite == 0);
+        CHECK_EQ(record(t, p).weight_overflow, step > 0); /* it stays 1 */
+    }
+    amp_params_destroy(p);
+}
+
 static void split_refuses(t_run *t) {
     amp_params_desc d = layout(2);
     amp_param_desc e = AMP_ZERO;
@@ -1612,7 +1654,7 @@ static void *rank_main(void *arg) {
     return NULL;
 }
 
-static void ranks_agree(t_run *t) { /* with each other, and with one rank that has it all */
+static void ranks_agree(t_run *t) {      /* with each other, and with one rank that has it all */
     static const int layouts[] = {0, 8}; /* FP32 masters; SPLIT8 */
     static ranks all;
     static rank rank_of[RANKS], one;
@@ -1692,16 +1734,16 @@ static void longer_than_a_block(t_run *t) {
 const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.split8_bits", split8_bits, T_HOST}, {"layouts.split8_is_rounded", split8_is_rounded, T_ALL},
     {"layouts.longer_than_a_block", longer_than_a_block, T_ALL}, {"layouts.split_is_master", split_is_master, T_ALL},
-    {"layouts.split_refuses", split_refuses, T_ALL}, {"layouts.ladder_same", ladder_same, T_ALL},
-    {"layouts.sizes_same", sizes_same, T_ALL}, {"layouts.drawn_same", drawn_same, T_ALL},
-    {"layouts.skip_anywhere", skip_anywhere, T_ALL}, {"layouts.small_updates", small_updates, T_ALL},
-    {"layouts.adam_far_apart", adam_far_apart, T_ALL}, {"layouts.bf16_moments", bf16_moments, T_CPU},
-    {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL}, {"layouts.state", state_round, T_ALL},
-    {"layouts.state_of_another_layout", state_of_another_layout, T_ALL}, {"layouts.groups", groups_are_sets, T_ALL},
-    {"layouts.lion", lion, T_ALL}, {"layouts.accumulate_means", accumulate_means, T_ALL},
-    {"layouts.accumulate_bad", accumulate_bad, T_ALL}, {"layouts.accumulate_errors", accumulate_errors, T_ALL},
-    {"layouts.inverse_in_product", inverse_in_product, T_ALL}, {"layouts.unscaled", unscaled_is_checked, T_ALL},
-    {"layouts.hooks", hooks_run, T_ALL}, {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL},
-    {"layouts.apply_is_an_update", apply_is_an_update, T_ALL}, {"layouts.apply_plain", apply_plain, T_ALL},
-    {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
+    {"layouts.split8_overflows", split8_overflows, T_ALL}, {"layouts.split_refuses", split_refuses, T_ALL},
+    {"layouts.ladder_same", ladder_same, T_ALL}, {"layouts.sizes_same", sizes_same, T_ALL},
+    {"layouts.drawn_same", drawn_same, T_ALL}, {"layouts.skip_anywhere", skip_anywhere, T_ALL},
+    {"layouts.small_updates", small_updates, T_ALL}, {"layouts.adam_far_apart", adam_far_apart, T_ALL},
+    {"layouts.bf16_moments", bf16_moments, T_CPU}, {"layouts.bytes_and_ledger", bytes_and_ledger, T_ALL},
+    {"layouts.state", state_round, T_ALL}, {"layouts.state_of_another_layout", state_of_another_layout, T_ALL},
+    {"layouts.groups", groups_are_sets, T_ALL}, {"layouts.lion", lion, T_ALL},
+    {"layouts.accumulate_means", accumulate_means, T_ALL}, {"layouts.accumulate_bad", accumulate_bad, T_ALL},
+    {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
+    {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},
+    {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL}, {"layouts.apply_is_an_update", apply_is_an_update, T_ALL},
+    {"layouts.apply_plain", apply_plain, T_ALL}, {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
     {"layouts.moments_are_drawn", moments_are_drawn, T_ALL}, {"layouts.ranks", ranks_agree, T_HOST}, {NULL, NULL, 0}};

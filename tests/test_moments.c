@@ -456,7 +456,8 @@ static void divide_scene(t_run *t, const scene *s) {
             uint16_t *x = (uint16_t *)t_host(t, 2 * sizes[i]);
             for (k = 0; k < sizes[i]; k++)
                 amp_store(x, s->model, k, t_range(t, -10, 10));
-            if (step == 1 && i == 1) x[299] = (uint16_t)set_inf(s->model); /* on the second rank, and the first skips, too */
+            if (step == 1 && i == 1)
+                x[299] = (uint16_t)set_inf(s->model); /* on the second rank, and the first skips, too */
             t_set(t, g.data, x, 2 * sizes[i]);
             t_set(t, amp_param_grad(of[i], i).data, x, 2 * sizes[i]);
         }

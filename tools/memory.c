@@ -145,8 +145,13 @@ static const char eight[] =
     "of FP32\n"
     "masters. With `--moments 8bit`, so in 7.03 bytes: 2.3783 to nearest, 2.3784 stochastically.\n"
     "\n"
-    "FP16 copies need |w| < 65519.9375. A state file of SPLIT8 loads into SPLIT8 only: `amp_param_read` and\n"
-    "`amp_param_write` take weights from one layout to a different one, and round to nearest.\n";
+    "FP16 weights that are given need |w| < 65519.9375. A step that rounds one to 65520 or more (drawn, from "
+    "above\n"
+    "65519.875 on) leaves Inf in the model copy and sets `weight_overflow` in the step's record; up to 65536 the "
+    "weight\n"
+    "itself is kept, and a later step can bring it back. A state file of SPLIT8 loads into SPLIT8 only: "
+    "`amp_param_read`\n"
+    "and `amp_param_write` take weights from one layout to a different one, and round to nearest.\n";
 
 static const char peers[] =
     "\n"

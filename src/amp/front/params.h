@@ -8,8 +8,7 @@ typedef struct ampi_param { /* what amp_params_add was told, with defaults fille
     int unused;  /* 1: amp_params_use has left it out */
 } ampi_param;
 
-#define AMPI_PARAMS_PIECE \
-    ((size_t)64) /* parameters of a piece of the list: pieces stay where they are, so none is copied */
+#define AMPI_PARAMS ((size_t)64) /* parameters of a piece of the list: pieces stay where they are, so none is copied */
 
 typedef struct ampi_name_slot { /* of the table of names */
     uint32_t hash, place;       /* place: index of the parameter + 1; 0: the slot is free */
@@ -64,9 +63,7 @@ struct amp_params {
     amp_params *next_tied; /* in that scaler's list of such sets */
     amp_params *next;      /* in the context's list of committed sets */
 };
-static ampi_param *ampi_param_at(const amp_params *p, size_t i) {
-    return &p->pieces[i / AMPI_PARAMS_PIECE][i % AMPI_PARAMS_PIECE];
-}
+static ampi_param *ampi_param_at(const amp_params *p, size_t i) { return &p->pieces[i / AMPI_PARAMS][i % AMPI_PARAMS]; }
 #define AMPI_MAX_PARAMS 0xffffff /* the index has 24 bits of a random stream's number, see amp_draw_of */
 static void ampi_untie(amp_params *p);
 static void ampi_weights_changed(amp_ctx *ctx, const amp_params *p); /* casts of them are made again */
@@ -269,11 +266,11 @@ static void ampi_param_free(const amp_ctx *ctx, ampi_param *q) {
 static amp_status ampi_pieces_grow(amp_params *p) { /* room for one parameter more */
     const amp_allocator *host = &p->ctx->host;
     ampi_param **pieces = p->pieces;
-    if (p->n < p->n_pieces * AMPI_PARAMS_PIECE) return AMP_OK;
+    if (p->n < p->n_pieces * AMPI_PARAMS) return AMP_OK;
     pieces = (ampi_param **)ampi_grow(host, pieces, p->n_pieces, &p->cap_pieces, sizeof *pieces);
     if (!pieces) return AMP_ERR_NO_MEMORY;
     p->pieces = pieces;
-    pieces[p->n_pieces] = (ampi_param *)ampi_host_take(host, AMPI_PARAMS_PIECE * sizeof **pieces);
+    pieces[p->n_pieces] = (ampi_param *)ampi_host_take(host, AMPI_PARAMS * sizeof **pieces);
     if (!pieces[p->n_pieces]) return AMP_ERR_NO_MEMORY;
     p->n_pieces++;
     return AMP_OK;
@@ -359,7 +356,7 @@ static void ampi_do_params_destroy(amp_params *p) {
     for (i = 0; i < p->n; i++)
         ampi_param_free(ctx, ampi_param_at(p, i));
     for (i = 0; i < p->n_pieces; i++)
-        ampi_host_drop(ctx, p->pieces[i], AMPI_PARAMS_PIECE * sizeof **p->pieces);
+        ampi_host_drop(ctx, p->pieces[i], AMPI_PARAMS * sizeof **p->pieces);
     ampi_host_drop(ctx, p->pieces, p->cap_pieces * sizeof *p->pieces);
     ampi_host_drop(ctx, p->names, p->n_names * sizeof *p->names);
     ampi_host_drop(ctx, p, sizeof *p);

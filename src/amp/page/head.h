@@ -39,7 +39,7 @@
 
    WHAT IT IS NOT: no autograd, no layers beyond the linear one, no data loading. Your model and your loop stay yours.
 
-   CONTENTS (search for ">>tag". The banner above the body of a function names the files that test it)
+   CONTENTS (search for ">>tag". tools/tests_of.sh amp_step: which tests name a function, and the banner above its body)
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: an evening's reading
@@ -66,7 +66,7 @@
                kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
                own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
-               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c).
+               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c; ARM, big-endian: matrix.sh).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
                the compiler flags (tests/test_modes.c), but for x87 without SSE2, -ffast-math on POWER, and payloads
                of NaN that operations make. Activations and softmax use fused multiply-adds. The paths sse2 and scalar

@@ -9,7 +9,7 @@ typedef enum amp_master {
     AMP_MASTER_NONE,    /* only the model copy. Loses small updates: for comparison, or BF16 with .stochastic steps */
     AMP_MASTER_SPLIT,   /* the model copy is the top of the master, 16 more bits hold the rest: see amp_split_pack */
     AMP_MASTER_KAHAN,   /* BF16: the copy + a BF16 number, compensated summation: about 16 bits, for comparison */
-    AMP_MASTER_SPLIT8   /* SPLIT with 8 bits instead of 16: see amp_split8_pack; what it loses: docs/memory.md */
+    AMP_MASTER_SPLIT8   /* SPLIT with 8 bits: amp_split8_pack, docs/memory.md. FP16: |w| > 65519.875 may overflow */
 } AMP_INT amp_master;
 typedef enum amp_optimizer { AMP_ADAMW = 0, AMP_ADAM, AMP_SGD, AMP_LION, AMP_OPTIMIZER_COUNT } AMP_INT amp_optimizer;
 
