@@ -981,11 +981,6 @@ AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     __syncthreads();
     return threadIdx.x < AMPI_TEAMS ? room->sum[threadIdx.x] : 0.0f;
 }
-/* The sum of this team's part alone, in every thread of the team, which need not wait for others. */
-AMPI_K float ampi_k_join_own(ampi_k_room *room) {
-    AMP_SYNC_TEAM();
-    return ampi_k_join(&room->lane[threadIdx.x / AMPI_TEAM * AMP_LANES]);
-}
 /* Halves n doubles in shared memory, a power of two; the sum is valid in every thread. */
 AMPI_K double ampi_k_halve(double *x, uint32_t n) {
     uint32_t i;
@@ -1576,7 +1571,12 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
    Inspection: sums of gradients, and the record that the last block makes of them; then updates and clipping.
    tests: tests/test_step.c, tests/test_layouts.c, tests/test_scaler.c */
 
-/* Where the gradients of a parameter lie, and their dtype. */
+/* Where a chunk of a parameter set lies. */
+AMPI_K uint32_t ampi_k_chunk_size(const amp_param_entry *e, const amp_chunk *c) {
+    uint64_t left = e->count - (uint64_t)c->index * AMP_CHUNK;
+    return (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+}
+
 AMPI_K void *ampi_k_gradient(const amp_param_entry *e, uint32_t accum, amp_dtype *t) {
     *t = accum ? AMP_F32 : e->grad_dtype;
     return accum ? (void *)e->accum : e->grad;
@@ -1596,33 +1596,29 @@ typedef struct ampi_k_gradients { /* of one chunk */
     void *data;
     amp_dtype type;
     uint64_t base;
-    uint32_t n, chunk, half; /* half: where in room->part its sums go, other than those of the piece before */
+    uint32_t n, chunk;
     float inv;
     int wide;
 } ampi_k_gradients;
 
-/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first, or those of
-   half of a part of floats, which are as many bytes. `again`, with `by`: seldom. */
+/* The lanes of squares of a part of n gradients from `at` on, by one team. A whole part: all loads first. `again`, with
+   `by`: seldom. */
 template <int type>
 AMPI_K void ampi_k_squares(const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, float *lane) {
-    const uint32_t ahead = AMP_PART / AMP_LANES / (type == AMP_F32 ? 2u : 1u);
-    uint32_t t = threadIdx.x % AMPI_TEAM, k, q, i, x[8];
+    uint32_t t = threadIdx.x % AMPI_TEAM, k, q, x[8];
     float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     if (!again && g->wide && n == AMP_PART) {
         ampi_k_raw raw[AMP_PART / AMP_LANES];
-        AMP_NO_UNROLL
-        for (i = at + 8u * t; i < at + n; i += AMP_LANES * ahead) {
+        AMP_UNROLL
+        for (q = 0; q < AMP_PART / AMP_LANES; q++)
+            ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + at + 8u * t + AMP_LANES * q, 1);
+        AMP_UNROLL
+        for (q = 0; q < AMP_PART / AMP_LANES; q++) {
+            ampi_k_widen8(x, &raw[q], (amp_dtype)type);
             AMP_UNROLL
-            for (q = 0; q < ahead; q++)
-                ampi_k_fetch8(&raw[q], g->data, (amp_dtype)type, g->base + i + AMP_LANES * q, 1);
-            AMP_UNROLL
-            for (q = 0; q < ahead; q++) {
-                ampi_k_widen8(x, &raw[q], (amp_dtype)type);
-                AMP_UNROLL
-                for (k = 0; k < 8u; k++) {
-                    float u = amp_mul(ampi_float(x[k]), g->inv);
-                    sum[k] = amp_add(sum[k], amp_mul(u, u));
-                }
+            for (k = 0; k < 8u; k++) {
+                float u = amp_mul(ampi_float(x[k]), g->inv);
+                sum[k] = amp_add(sum[k], amp_mul(u, u));
             }
         }
         AMP_UNROLL
@@ -1689,15 +1685,15 @@ AMPI_K float ampi_k_part_squares(
     const ampi_k_gradients *g, uint32_t at, uint32_t n, int again, float by, ampi_k_room *room) {
     AMPI_FORMATS(AMPI_FORMAT_SQUARES)
     if (g->type == AMP_F32) ampi_k_squares_any<AMP_F32, spread>(g, at, n, again, by, room);
-    if (spread) __syncthreads();
+    __syncthreads();
     if (spread && threadIdx.x >= AMPI_TEAM) return 0.0f;
-    return ampi_k_join_own(room);
+    return ampi_k_join(room->lane + threadIdx.x / AMPI_TEAM * AMP_LANES);
 }
 /* Which part a team has in a round: elements [at, at + n) of the chunk, n may be 0. */
 template <int spread>
 AMPI_K uint32_t ampi_k_part_of(const ampi_k_gradients *g, uint32_t q, uint32_t index, uint32_t *at) {
     *at = (q + AMPI_CUTS_OF(spread) * index) * AMP_PART;
-    if (*at >= g->n) return 0;
+    if (index >= AMP_PARTS / AMPI_CUTS_OF(spread) || *at >= g->n) return 0;
     return g->n - *at < AMP_PART ? g->n - *at : AMP_PART;
 }
 AMPI_K void ampi_k_part_faults(const ampi_k_gradients *g, uint32_t at, uint32_t n, ampi_k_finite_sums *found) {
@@ -1737,100 +1733,77 @@ AMPI_K int ampi_k_part_sees(const ampi_k_gradients *g, uint32_t at, uint32_t n) 
         any |= AMP_SHUFFLE(any, i);
     return (any & ~ampi_signs(g->type)) != 0;
 }
-/* The sum of a part into *to: of each team's own one, and teams wait for no other; spread: one by all of them. Seldom,
-   one whose squares leave the range is added up again, unless the sum is 0 because all is, and one that is not finite
+/* A round of parts into room->part[index ...], one per team; spread: one by all of them, into *only. Seldom, those
+   whose squares leave the range are added up again, unless a sum is 0 because all is, and those that are not finite
    looked through. */
 template <int spread>
-AMPI_K void ampi_k_inspect_part(
-    const ampi_k_gradients *g, uint32_t at, uint32_t n, double *to, ampi_k_room *room, ampi_k_finite_sums *found) {
-    const int own = !spread || threadIdx.x < AMPI_TEAM, first = own && threadIdx.x % AMPI_TEAM == 0;
-    float sum = ampi_k_part_squares<spread>(g, at, n, 0, 1.0f, room), by = amp_squares_by(sum);
-    if (own && ampi_bits(sum) == 0 && !ampi_k_part_sees(g, at, n)) by = 1.0f;
-    if (first) *to = amp_widen(sum);
-    if (spread) {
-        if (first) room->by[0] = by;
-        __syncthreads();
-        by = room->by[0];
+AMPI_K void ampi_k_inspect_round(
+    const ampi_k_gradients *g, uint32_t q, uint32_t index, double *only, ampi_k_room *room, ampi_k_finite_sums *found) {
+    const uint32_t team = spread ? 0 : threadIdx.x / AMPI_TEAM;
+    const int own = !spread || threadIdx.x < AMPI_TEAM, first = threadIdx.x == team * AMPI_TEAM;
+    double *to = spread ? only : &room->part[index + team];
+    uint32_t at, n = ampi_k_part_of<spread>(g, q, index + team, &at), k, again = 0;
+    float sum = ampi_k_part_squares<spread>(g, at, n, 0, 1.0f, room), by = n ? amp_squares_by(sum) : 1.0f;
+    if (own && n && ampi_bits(sum) == 0 && !ampi_k_part_sees(g, at, n)) by = 1.0f;
+    if (first) {
+        *to = n ? amp_widen(sum) : 0.0;
+        room->by[team] = by;
     }
-    if (ampi_bits(by) == 0x3f800000u) return;
-    if (!spread) AMP_SYNC_TEAM(); /* the lanes have been read */
+    __syncthreads();
+    for (k = 0; k < (spread ? 1u : AMPI_TEAMS); k++)
+        again |= ampi_bits(room->by[k]) != 0x3f800000u;
+    if (!again) return;
+    by = room->by[team];
     sum = ampi_k_part_squares<spread>(g, at, n, 1, by, room);
-    if (first) *to = amp_squares_sum(sum, by);
-    if (own && !amp_is_finite(sum)) ampi_k_part_faults(g, at, n, found);
-    if (spread) __syncthreads();
+    if (first && n) {
+        *to = amp_squares_sum(sum, by);
+        room->by[team] = sum;
+    }
+    __syncthreads();
+    if (!amp_is_finite(room->by[team]) && own) ampi_k_part_faults(g, at, n, found);
+    __syncthreads();
 }
-/* A piece has one part, by all teams, or eight, which wait for each other once, before their sums are added: until then
-   a team may be at the next piece, whose sums go elsewhere. */
 template <int spread>
 AMPI_K void ampi_k_inspect_piece(
-    const amp_sum_job *job, ampi_k_gradients *g, uint32_t q, ampi_k_room *room, ampi_k_finite_sums *found) {
+    const amp_sum_job *job, const ampi_k_gradients *g, uint32_t q, ampi_k_room *room, ampi_k_finite_sums *found) {
     const uint32_t parts = AMP_PARTS / AMPI_CUTS_OF(spread);
-    double *sum = &job->table.partials[g->chunk].sum[q], *part = room->part + g->half;
+    double *sum = &job->table.partials[g->chunk].sum[q];
     uint32_t index, at, n;
     if (q * AMP_PART >= g->n) { /* all threads alike */
         if (threadIdx.x == 0) *sum = 0.0;
         return;
     }
-    for (index = spread ? 0 : threadIdx.x / AMPI_TEAM; index < parts; index += AMPI_TEAMS) {
-        n = ampi_k_part_of<spread>(g, q, index, &at);
-        if (n)
-            ampi_k_inspect_part<spread>(g, at, n, spread ? sum : &part[index], room, found);
-        else if (threadIdx.x % AMPI_TEAM == 0)
-            part[index] = 0.0;
-        AMP_SYNC_TEAM();
-    }
-    if (!spread) {
-        __syncthreads();
-        if (threadIdx.x == 0) *sum = ampi_k_halve8(part);
-        g->half ^= parts;
-    }
+    for (index = 0; index < parts; index += AMPI_TEAMS)
+        ampi_k_inspect_round<spread>(g, q, index, sum, room, found);
+    if (!spread && threadIdx.x == 0) *sum = ampi_k_halve8(room->part);
     for (index = threadIdx.x / AMPI_TEAM; job->write && index < parts; index += AMPI_TEAMS) {
         n = ampi_k_part_of<spread>(g, q, index, &at);
         if (n) ampi_k_part_unscale(g, at, n, found);
     }
 }
 static_assert(AMP_PARTS == 8u * AMPI_CUTS, "a piece has one part or eight");
-/* Where the gradients of a chunk lie, as fetched: what these loads bring is looked at after the piece before. */
-typedef struct ampi_k_source {
-    amp_chunk chunk;
-    void *data;
-    uint64_t count;
-    amp_dtype type;
-} ampi_k_source;
-AMPI_K void ampi_k_source_of(const amp_sum_job *job, amp_chunk c, ampi_k_source *from) {
+/* Where the gradients of a chunk lie; g->inv is left. */
+AMPI_K void ampi_k_gradients_of(const amp_sum_job *job, uint32_t chunk, amp_chunk c, ampi_k_gradients *g) {
     const amp_param_entry *e = &job->table.entries[c.param];
-    from->chunk = c;
-    from->data = ampi_k_gradient(e, job->accum, &from->type);
-    from->count = e->count;
-}
-AMPI_K void ampi_k_gradients_of(const ampi_k_source *from, uint32_t chunk, ampi_k_gradients *g) { /* g->inv is left */
-    uint64_t left;
     g->chunk = chunk;
-    g->data = from->data;
-    g->type = from->type;
-    g->base = (uint64_t)from->chunk.index * AMP_CHUNK;
-    left = from->count - g->base;
-    g->n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
+    g->data = ampi_k_gradient(e, job->accum, &g->type);
+    g->base = (uint64_t)c.index * AMP_CHUNK;
+    g->n = ampi_k_chunk_size(e, &c);
     g->wide = ampi_k_aligned(g->data, g->type);
 }
-/* A block's pieces, if there are any. c: the chunk of the first; gives amp_sum_factor. While a piece is worked on, the
-   entry of the next one is under way, and the chunk of that after it. */
+/* A block's pieces, if there are any. c: the chunk of the first; gives amp_sum_factor. */
 template <int spread>
 AMPI_K float ampi_k_inspect_pieces(
     const amp_sum_job *job, amp_chunk c, float scale, uint32_t divide, ampi_k_room *room, ampi_k_finite_sums *found) {
     const uint32_t cuts = AMPI_CUTS_OF(spread);
-    uint64_t piece = blockIdx.x, next = piece + gridDim.x, pieces = (uint64_t)job->table.n_chunks * cuts;
+    uint64_t piece = blockIdx.x, pieces = (uint64_t)job->table.n_chunks * cuts;
     ampi_k_gradients g;
-    ampi_k_source from;
-    if (piece < pieces) ampi_k_source_of(job, c, &from);
-    if (next < pieces) c = job->table.chunks[next / cuts];
     g.inv = amp_factor_of(scale, divide);
-    g.half = 0;
-    for (; piece < pieces; piece = next, next += gridDim.x) {
-        ampi_k_gradients_of(&from, (uint32_t)(piece / cuts), &g);
-        if (next < pieces) ampi_k_source_of(job, c, &from);
-        if (next + gridDim.x < pieces) c = job->table.chunks[(next + gridDim.x) / cuts];
+    while (piece < pieces) {
+        ampi_k_gradients_of(job, (uint32_t)(piece / cuts), c, &g);
         ampi_k_inspect_piece<spread>(job, &g, (uint32_t)piece % cuts, room, found);
+        piece += gridDim.x;
+        if (piece < pieces) c = job->table.chunks[piece / cuts];
     }
     return g.inv;
 }

@@ -85,11 +85,6 @@ AMPI_K float ampi_k_join_lanes(ampi_k_room *room) {
     __syncthreads();
     return threadIdx.x < AMPI_TEAMS ? room->sum[threadIdx.x] : 0.0f;
 }
-/* The sum of this team's part alone, in every thread of the team, which need not wait for others. */
-AMPI_K float ampi_k_join_own(ampi_k_room *room) {
-    AMP_SYNC_TEAM();
-    return ampi_k_join(&room->lane[threadIdx.x / AMPI_TEAM * AMP_LANES]);
-}
 /* Halves n doubles in shared memory, a power of two; the sum is valid in every thread. */
 AMPI_K double ampi_k_halve(double *x, uint32_t n) {
     uint32_t i;
