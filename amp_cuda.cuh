@@ -921,8 +921,8 @@ AMPI_K float ampi_k_join_team(const float lane[8]) {
         sum = amp_add(sum, AMP_SHUFFLE(sum, k));
     return sum;
 }
-/* The same where a thread has eight lanes side by side: of the eight sums of two threads each keeps four, then two, then
-   one. */
+/* The same where a thread has eight lanes side by side, from any on: of the eight sums of two threads each keeps four,
+   then two, then one. */
 AMPI_K float ampi_k_join_slots(const float lane[8]) {
     float x[8];
     uint32_t k, half;
@@ -935,8 +935,9 @@ AMPI_K float ampi_k_join_slots(const float lane[8]) {
         AMP_UNROLL
         for (k = 0; k < 4u; k++) {
             if (k >= half) continue;
-            float mine = upper ? x[k + half] : x[k], other = upper ? x[k] : x[k + half];
-            x[k] = amp_add(mine, AMP_SHUFFLE(other, 4u * half));
+            const float mine = upper ? x[k + half] : x[k];
+            const float given = upper ? x[k] : x[k + half];
+            x[k] = amp_add(mine, AMP_SHUFFLE(given, 4u * half));
         }
     }
     x[0] = amp_add(x[0], AMP_SHUFFLE(x[0], 2u));
@@ -2937,8 +2938,10 @@ AMPI_K void ampi_k_xent_turn(ampi_k_raw r[AMPI_LANE_ROWS + 1u], amp_dtype t, uin
     const uint32_t bits = threadIdx.x % AMPI_TEAM ? 0u : shift * 8u * (uint32_t)amp_dtype_size(t);
     uint32_t mask[4], w[4], next[4], q, k;
     AMP_UNROLL
-    for (k = 0; k < 4u; k++)
-        mask[k] = bits <= 32u * k ? 0u : (bits >= 32u * k + 32u ? ~0u : (1u << bits % 32u) - 1u);
+    for (k = 0; k < 4u; k++) {
+        const uint32_t own = bits > 32u * k ? bits - 32u * k : 0u; /* of this word, and more */
+        mask[k] = own < 32u ? (1u << own) - 1u : ~0u;
+    }
     AMP_UNROLL
     for (q = 0; q < AMPI_LANE_ROWS; q++) {
         ampi_k_words(w, r[q].a);
@@ -3203,8 +3206,8 @@ AMPI_K_APART void ampi_k_xent_end(float *loss, const float *row_loss, uint32_t n
 AMPI_K double ampi_k_xent_weight(const amp_xent_job &d, const double *counts, uint32_t lanes) {
     return amp_xent_weight(&d, ampi_k_xent_counted(d, counts, lanes));
 }
-/* This block's row of a round, a different block's in each: rows of one alignment, which take longer than others, are so
-   many apart. */
+/* This block's row of a round, in each round a different block's: rows of one alignment, which take longer than others,
+   may be as many apart as there are blocks. */
 AMPI_K size_t ampi_k_xent_turned(size_t first) {
     return first + (blockIdx.x + (uint32_t)(first / gridDim.x)) % gridDim.x;
 }

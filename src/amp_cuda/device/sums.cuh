@@ -25,8 +25,8 @@ AMPI_K float ampi_k_join_team(const float lane[8]) {
         sum = amp_add(sum, AMP_SHUFFLE(sum, k));
     return sum;
 }
-/* The same where a thread has eight lanes side by side: of the eight sums of two threads each keeps four, then two, then
-   one. */
+/* The same where a thread has eight lanes side by side, from any on: of the eight sums of two threads each keeps four,
+   then two, then one. */
 AMPI_K float ampi_k_join_slots(const float lane[8]) {
     float x[8];
     uint32_t k, half;
@@ -39,8 +39,9 @@ AMPI_K float ampi_k_join_slots(const float lane[8]) {
         AMP_UNROLL
         for (k = 0; k < 4u; k++) {
             if (k >= half) continue;
-            float mine = upper ? x[k + half] : x[k], other = upper ? x[k] : x[k + half];
-            x[k] = amp_add(mine, AMP_SHUFFLE(other, 4u * half));
+            const float mine = upper ? x[k + half] : x[k];
+            const float given = upper ? x[k] : x[k + half];
+            x[k] = amp_add(mine, AMP_SHUFFLE(given, 4u * half));
         }
     }
     x[0] = amp_add(x[0], AMP_SHUFFLE(x[0], 2u));
