@@ -2094,6 +2094,7 @@ AMP_INLINE float amp_split8_unpack(uint32_t packed, amp_dtype t) {
     }
     return ampi_float(sign | ((q << (15u - f.mant)) + bias));
 }
+AMP_INLINE int ampi_has_low(amp_master layout) { return layout != AMP_MASTER_F32 && layout != AMP_MASTER_NONE; }
 /* How the low parts of a layout look as an array: patterns of this many bits. */
 AMP_INLINE amp_dtype ampi_low_type(amp_master layout) { return layout == AMP_MASTER_SPLIT8 ? AMP_F8E4M3 : AMP_BF16; }
 
@@ -2304,7 +2305,7 @@ typedef struct amp_update_job {
     uint32_t accum;   /* 1: take the accumulators and write zeros to them */
     amp_dtype moment; /* of every parameter */
     uint32_t count;   /* not 0: lost updates of the weights that amp_is_counted(i, count) go to table.counts */
-    uint32_t _pad;
+    uint32_t pairs;   /* 1: parameters have low parts beside their model copies */
     amp_hyper group[AMP_GROUPS];
 } amp_update_job;
 
@@ -4739,7 +4740,7 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     if (!ampi_is_layout(&d)) return l;
     kept = ampi_layout_for(d.master, d.model);
     if (kept == AMP_MASTER_F32) l.master = 4;
-    if (kept != AMP_MASTER_F32 && kept != AMP_MASTER_NONE) l.master = (uint32_t)amp_dtype_size(ampi_low_type(kept));
+    if (ampi_has_low(kept)) l.master = (uint32_t)amp_dtype_size(ampi_low_type(kept));
     if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
     l.grad = (uint32_t)amp_dtype_size(d.grad);
     l.moments = (uint32_t)d.moments * (uint32_t)ampi_moment_bytes(d.moment);
@@ -6267,6 +6268,7 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.clip_value = a->d->clip_value;
     job.accum = takes == AMPI_SUMS;
     job.moment = p->desc.moment;
+    job.pairs = ampi_has_low(p->desc.master);
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
     return (ctx->b->update)(ctx, &job);

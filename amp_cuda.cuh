@@ -2521,9 +2521,11 @@ AMPI_K void ampi_k_update_entry(ampi_k_update_room *room, const amp_param_table 
     ((ampi_k_u32 *)&room->entry)[threadIdx.x] = ((const ampi_k_u32 *)&t->entries[c.param])[threadIdx.x];
     if (threadIdx.x == 0) room->chunk = c;
 }
-template <int kind, int counted> struct ampi_k_plain { /* how the pieces of a kernel are done: see ampi_k_codes */
+/* How the pieces of a kernel are done: see ampi_k_codes. Without pairs half of the code is left out. */
+template <int kind, int counted, int pairs> struct ampi_k_plain {
     static AMPI_K_AT void piece(
         ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef, const amp_update_job &job) {
+        if (!pairs) p->pair = 0;
         ampi_k_update_piece<kind, counted>(p, c, coef, job.record, job.mirror, job.table.counts, job.count);
     }
 };
@@ -2562,12 +2564,17 @@ template <int kind, class way> AMPI_K void ampi_k_update_all(const amp_update_jo
 template <int kind>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    ampi_k_update_all<kind, ampi_k_plain<kind, 0>>(job, cuts);
+    ampi_k_update_all<kind, ampi_k_plain<kind, 0, 0>>(job, cuts);
+}
+template <int kind> /* the same, of pairs of a model copy and a low part */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_update_pairs(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
+    ampi_k_update_all<kind, ampi_k_plain<kind, 0, 1>>(job, cuts);
 }
 template <int kind> /* the same, with the counts of lost updates */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_count_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    ampi_k_update_all<kind, ampi_k_plain<kind, 1>>(job, cuts);
+    ampi_k_update_all<kind, ampi_k_plain<kind, 1, 1>>(job, cuts);
 }
 
 /* The same for one parameter, whose update was made elsewhere. */
@@ -4332,7 +4339,11 @@ typedef struct ampi_cu_plan {
     AMPI_K_ARRAYS(X) \
     AMPI_K_QUANTIZE(X) AMPI_K_INSPECT(X) AMPI_K_UPDATE(X) AMPI_K_LOSSES(X) AMPI_K_PRODUCTS(X) AMPI_K_COLUMNS(X)
 #define AMPI_CU_ONE(...) +1u
-#define AMPI_CU_RESIDENT (3u * AMP_UPDATE_COUNT AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE))
+#define AMPI_CU_UPDATES(X, kind) \
+    X(ampi_k_update<kind>) X(ampi_k_update_pairs<kind>) X(ampi_k_count_update<kind>) X(ampi_k_update_codes<kind>)
+#define AMPI_CU_RESIDENT \
+    (0u AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE) + \
+        AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
 /* cuDevicePrimaryCtxGetState: is the device in use by this process? */
 typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {
@@ -4985,8 +4996,9 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     const int codes = job->moment == AMP_MOMENT_8BIT;
 #define AMP_X(kind_, rule, moments) \
     if (job->kind == kind_ && codes) return ampi_cu_stream(c, pieces, ampi_k_update_codes<kind_>, *job, cuts); \
-    if (job->kind == kind_ && !job->count) return ampi_cu_stream(c, pieces, ampi_k_update<kind_>, *job, cuts); \
-    if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts);
+    if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts); \
+    if (job->kind == kind_ && job->pairs) return ampi_cu_stream(c, pieces, ampi_k_update_pairs<kind_>, *job, cuts); \
+    if (job->kind == kind_) return ampi_cu_stream(c, pieces, ampi_k_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
     return AMP_OK;
@@ -6239,11 +6251,8 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s = AMP_OK;
 #define AMPI_CU_ASK(kernel) \
     if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
-#define AMPI_FORMAT_ASK(T, ...) AMPI_CU_ASK(ampi_k_xent<AMP_##T>)
-#define AMP_X(kind, rule, moments) \
-    AMPI_CU_ASK(ampi_k_update<kind>) \
-    AMPI_CU_ASK(ampi_k_count_update<kind>) \
-    AMPI_CU_ASK(ampi_k_update_codes<kind>)
+#define AMPI_FORMAT_ASK(T, ...)    AMPI_CU_ASK(ampi_k_xent<AMP_##T>)
+#define AMP_X(kind, rule, moments) AMPI_CU_UPDATES(AMPI_CU_ASK, kind)
     AMPI_CU_KERNELS(AMPI_CU_ASK)
     AMP_UPDATE_LIST(AMP_X)
     AMPI_FORMATS(AMPI_FORMAT_ASK)

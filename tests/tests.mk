@@ -121,7 +121,7 @@ $(SASS)/fast/sm_%.ptx: tests/sass_code.cu tests/cuda_impl.cu tests/naive_tail.cu
 $(SASS)/fast/sm_%.cubin: $(SASS)/fast/sm_%.ptx
 	$(NVCC) -O2 -cubin -arch=sm_$* $< -o $@
 # Of them those of some kernels, one of a kind: for `make test`.
-THIN := ampi_k_cast ampi_k_cast_wide ampi_k_finite ampi_k_quantize ampi_k_clip ampi_k_update<0>
+THIN := ampi_k_cast ampi_k_cast_wide ampi_k_finite ampi_k_quantize ampi_k_clip ampi_k_update<0> ampi_k_update_pairs<0>
 $(SASS)/thin/code.cu: amp_cuda.cuh amp.h tests/sass_thin.awk
 	@mkdir -p $(@D)
 	awk -v kernels='$(THIN)' -f tests/sass_thin.awk $< > $@

@@ -205,7 +205,7 @@ typedef struct amp_update_job {
     uint32_t accum;   /* 1: take the accumulators and write zeros to them */
     amp_dtype moment; /* of every parameter */
     uint32_t count;   /* not 0: lost updates of the weights that amp_is_counted(i, count) go to table.counts */
-    uint32_t _pad;
+    uint32_t pairs;   /* 1: parameters have low parts beside their model copies */
     amp_hyper group[AMP_GROUPS];
 } amp_update_job;
 

@@ -83,6 +83,7 @@ AMP_INLINE float amp_split8_unpack(uint32_t packed, amp_dtype t) {
     }
     return ampi_float(sign | ((q << (15u - f.mant)) + bias));
 }
+AMP_INLINE int ampi_has_low(amp_master layout) { return layout != AMP_MASTER_F32 && layout != AMP_MASTER_NONE; }
 /* How the low parts of a layout look as an array: patterns of this many bits. */
 AMP_INLINE amp_dtype ampi_low_type(amp_master layout) { return layout == AMP_MASTER_SPLIT8 ? AMP_F8E4M3 : AMP_BF16; }
 

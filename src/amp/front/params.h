@@ -103,7 +103,7 @@ AMP_API amp_layout amp_layout_bytes(const amp_params_desc *desc) {
     if (!ampi_is_layout(&d)) return l;
     kept = ampi_layout_for(d.master, d.model);
     if (kept == AMP_MASTER_F32) l.master = 4;
-    if (kept != AMP_MASTER_F32 && kept != AMP_MASTER_NONE) l.master = (uint32_t)amp_dtype_size(ampi_low_type(kept));
+    if (ampi_has_low(kept)) l.master = (uint32_t)amp_dtype_size(ampi_low_type(kept));
     if (d.model != AMP_F32) l.model = (uint32_t)amp_dtype_size(d.model);
     l.grad = (uint32_t)amp_dtype_size(d.grad);
     l.moments = (uint32_t)d.moments * (uint32_t)ampi_moment_bytes(d.moment);

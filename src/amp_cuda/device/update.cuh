@@ -531,9 +531,11 @@ AMPI_K void ampi_k_update_entry(ampi_k_update_room *room, const amp_param_table 
     ((ampi_k_u32 *)&room->entry)[threadIdx.x] = ((const ampi_k_u32 *)&t->entries[c.param])[threadIdx.x];
     if (threadIdx.x == 0) room->chunk = c;
 }
-template <int kind, int counted> struct ampi_k_plain { /* how the pieces of a kernel are done: see ampi_k_codes */
+/* How the pieces of a kernel are done: see ampi_k_codes. Without pairs half of the code is left out. */
+template <int kind, int counted, int pairs> struct ampi_k_plain {
     static AMPI_K_AT void piece(
         ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef, const amp_update_job &job) {
+        if (!pairs) p->pair = 0;
         ampi_k_update_piece<kind, counted>(p, c, coef, job.record, job.mirror, job.table.counts, job.count);
     }
 };
@@ -572,12 +574,17 @@ template <int kind, class way> AMPI_K void ampi_k_update_all(const amp_update_jo
 template <int kind>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    ampi_k_update_all<kind, ampi_k_plain<kind, 0>>(job, cuts);
+    ampi_k_update_all<kind, ampi_k_plain<kind, 0, 0>>(job, cuts);
+}
+template <int kind> /* the same, of pairs of a model copy and a low part */
+static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+    ampi_k_update_pairs(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
+    ampi_k_update_all<kind, ampi_k_plain<kind, 0, 1>>(job, cuts);
 }
 template <int kind> /* the same, with the counts of lost updates */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_count_update(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
-    ampi_k_update_all<kind, ampi_k_plain<kind, 1>>(job, cuts);
+    ampi_k_update_all<kind, ampi_k_plain<kind, 1, 1>>(job, cuts);
 }
 
 /* The same for one parameter, whose update was made elsewhere. */

@@ -111,8 +111,9 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     const int codes = job->moment == AMP_MOMENT_8BIT;
 #define AMP_X(kind_, rule, moments) \
     if (job->kind == kind_ && codes) return ampi_cu_stream(c, pieces, ampi_k_update_codes<kind_>, *job, cuts); \
-    if (job->kind == kind_ && !job->count) return ampi_cu_stream(c, pieces, ampi_k_update<kind_>, *job, cuts); \
-    if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts);
+    if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts); \
+    if (job->kind == kind_ && job->pairs) return ampi_cu_stream(c, pieces, ampi_k_update_pairs<kind_>, *job, cuts); \
+    if (job->kind == kind_) return ampi_cu_stream(c, pieces, ampi_k_update<kind_>, *job, cuts);
     AMP_UPDATE_LIST(AMP_X)
 #undef AMP_X
     return AMP_OK;
