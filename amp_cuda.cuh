@@ -340,12 +340,11 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 /* The whole part, of numbers that are not negative; as an integer. Under --use_fast_math the language's own flush. */
 #ifndef AMP_FLOOR
 #  if defined(__CUDACC__)
-#    define AMP_FLOOR(x)  ampi_k_floor(x)
-#    define AMP_TO_U32(x) ampi_k_to_u32(x)
+#    define AMP_FLOOR(x) ampi_k_floor(x)
 #  else
-#    define AMP_FLOOR(x)  floorf(x)
-#    define AMP_TO_U32(x) ((uint32_t)(x))
+#    define AMP_FLOOR(x) floorf(x)
 #  endif
+#  define AMP_TO_U32(x) ampi_k_to_u32(x)
 #endif
 
 /* Conversions by the hardware, on float bits: a half to float; two to halves, or to BF16, of a word; two bytes of FP8
@@ -389,6 +388,11 @@ AMPI_K uint32_t ampi_k_to_u32(float x) {
     uint32_t r;
     asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(r) : "f"(x));
     return r;
+}
+#else
+AMPI_K uint32_t ampi_k_to_u32(float x) { /* as that instruction: 0 of NaN, the nearest of what does not fit */
+    if (x >= 4294967296.0f) return 0xffffffffu;
+    return x > 0.0f ? (uint32_t)x : 0u;
 }
 #endif
 

@@ -35,10 +35,11 @@ HCU_CC_tsan = $(CC)
 HCU_CC_msan = $(CLANG)
 HCU_CC_vg = $(CC)
 HCU_FLAGS_plain = -O1# compiled in half of the time, and as fast
-HCU_FLAGS_asan = -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
-HCU_FLAGS_tsan = -g -O1 -fsanitize=thread -DAMP_BLOCK=64
-HCU_FLAGS_msan = -g -O1 -fsanitize=memory -fsanitize-memory-track-origins
-HCU_FLAGS_vg = -g -O1 -DHCU_VALGRIND
+hcu_variant = -g $(shell . $(HCU_DIR)/variants.sh; variant $(1); echo "$$variant_flags")
+HCU_FLAGS_asan := $(call hcu_variant,asan)
+HCU_FLAGS_tsan := $(call hcu_variant,tsan) -DAMP_BLOCK=64
+HCU_FLAGS_msan := $(call hcu_variant,msan)
+HCU_FLAGS_vg := $(call hcu_variant,vg)
 HCU_RT_plain = -O1
 HCU_RT_asan = $(HCU_FLAGS_asan)
 HCU_RT_tsan = -g -O2 -DHCU_TSAN
@@ -77,7 +78,7 @@ $(HCU_ALL:%=$(HCU_BUILD)/%/hcu_refused.o): $(HCU_BUILD)/hcu_refused.inc
 $(patsubst %,$(HCU_BUILD)/plain/%.o,hcu_sched hcu_blas_product hcu_ptx hcu_sass): HCU_RT_plain = -O2
 define hcu_library
 HCU_LIB_$(1) := $(HCU_BUILD)/libhostcuda-$(1).a
-$(HCU_BUILD)/$(1)/%.o: $(HCU_DIR)/%.cpp $(HCU_HEADERS) $(HCU_DIR)/hostcuda.mk
+$(HCU_BUILD)/$(1)/%.o: $(HCU_DIR)/%.cpp $(HCU_HEADERS) $(HCU_DIR)/hostcuda.mk $(HCU_DIR)/variants.sh
 	@mkdir -p $$(@D)
 	$$(HCU_CXX_$(1)) $$(HCU_CXXFLAGS) -I$(HCU_BUILD) $$(HCU_RT_$(1)) -c $$< -o $$@
 $(HCU_BUILD)/libhostcuda-$(1).a: $(HCU_SOURCES:%=$(HCU_BUILD)/$(1)/%.o)

@@ -1,4 +1,5 @@
-# variants.sh - for run.sh and hostcuda-cc.sh, which read it with ".": the compiler and flags of each variant, and what it finds.
+# variants.sh - read with "." by run.sh and hostcuda-cc.sh: the compiler and flags of each variant, and what it finds. hostcuda.mk has the
+# flags from here, but for plain.
 # Reads: CXX CLANGXX. Gives: cxx and variant_flags.
 
 variant() { # NAME: 1 if there is none of that name
