@@ -2919,10 +2919,9 @@ AMPI_K int ampi_k_xent_no_nan(const amp_xent_row *r) { /* else the sum is one */
     return amp_is_finite(r->sum) && amp_is_finite(r->by) && amp_is_finite(r->less);
 }
 /* A thread's eight lanes of a part, n logits from element `at` on, all fetched before any is looked at. A logit that is
-   not there is -Inf: its term is 0, and it is not the largest. NaN may become any NaN. Not for FP8.
-   Vectors are aligned whatever the row is: where it begins `shift` elements after a vector does, a thread has the eight
-   lanes from 8 t - shift on, which are joined like those from 8 t on. Lanes before the first are the last ones: their
-   elements in the first thread's vectors are those of the row of lanes before. */
+   missing is -Inf: its term is 0, and it is not the largest. NaN may become any NaN. Not for FP8. Vectors are aligned:
+   where a row begins `shift` elements after a vector does, a thread has the lanes from 8 t - shift on, which are joined
+   as those from 8 t on are. The first thread's lanes before 0 are the last ones, a row of lanes earlier. */
 #define AMPI_LANE_ROWS (AMP_PART / AMP_LANES)
 typedef struct ampi_k_lane_rows { uint32_t of[AMPI_LANE_ROWS][8]; } ampi_k_lane_rows;
 AMPI_K void ampi_k_xent_vectors(
