@@ -867,8 +867,8 @@ typedef struct amp_precision {
    of d. On CUDA without AMP_GEMM_ORDERED read 2^-23 for 2^-24; FP8 adds 2^-6 * |alpha| * sum |a||b| (k * 2^-13 if
    AMP_GEMM_FAST_FP8; random terms: 2^-11). There, if d has 16 bits, these are rounded to d's dtype first: a bias of a
    different dtype; the value that backward multiplies by act'; the value before an act other than ReLU (GELU: on some
-   GPUs); the sums before a bias (on some GPUs) or a bias_per_row. With sum_batches k is that of all batches. Any thread
-   count gives the same bits. Other SIMD paths and devices agree within the bound, and to the bit with AMP_GEMM_ORDERED.
+   GPUs); the sums before c or a bias (on some GPUs), or a bias_per_row. With sum_batches k is that of all batches. Any
+   thread count gives the same bits. Other SIMD paths and devices agree within the bound, to the bit in ordered mode.
    Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x

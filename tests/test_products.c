@@ -269,8 +269,9 @@ static grid_element exact_element(t_run *t, const grid_case *c, size_t b, size_t
     }
     e.before *= c->alpha;
     e.magnitude *= fabs(c->alpha);
-    if (short_sums) e.extra = 1.13 * ldexp(e.magnitude, -11);                         /* of FP8 on Tensor Cores */
-    if (rounds_first && c->bias) e.extra += 1.13 * ref_half_ulp(e.before, c->d.type); /* where k is split */
+    if (short_sums) e.extra = 1.13 * ldexp(e.magnitude, -11); /* of FP8 on Tensor Cores */
+    if (rounds_first && (c->bias || c->use_c != NO_C))
+        e.extra += 1.13 * ref_half_ulp(e.before, c->d.type); /* where k is split */
     if (c->use_c != NO_C) {
         double x = c->beta * at(&c->c, b, i, j);
         e.before += x;
