@@ -2931,7 +2931,7 @@ AMPI_K void ampi_k_xent_vectors(
     uint32_t q, i;
     at -= shift; /* from here on, elements from `shift` to `end` */
     if (slot < shift) ampi_k_gather8(&first, p, t, at, shift, end);
-    if (end % 8u && last % AMP_LANES == slot) ampi_k_gather8(&rest, p, t, at + last, 0, end - last);
+    if (end % 8u && last >= shift && last % AMP_LANES == slot) ampi_k_gather8(&rest, p, t, at + last, 0, end - last);
     AMP_UNROLL
     for (q = 0, i = slot; q < AMPI_LANE_ROWS; q++, i += AMP_LANES) {
         if (i < shift)

@@ -208,7 +208,7 @@ static amp_status ampi_run_update(amp_ctx *ctx, const amp_params *p, const ampi_
     job.clip_value = a->d->clip_value;
     job.accum = takes == AMPI_SUMS;
     job.moment = p->desc.moment;
-    job.pairs = ampi_has_low(p->desc.master);
+    job.pairs = ampi_has_low(p->desc.master) ? 1u : 0u;
     job.count = p->count;
     memcpy(job.group, a->group, sizeof job.group);
     return (ctx->b->update)(ctx, &job);
