@@ -24,7 +24,7 @@ step() {
         bad "gpt $*: $(tail -n 3 "$work/$name")"
 }
 learned() { sed -n 's/ *[0-9]* s left$//; s/.*\(1\/1\|2\/2\) *loss/loss/p; s/.*\(weights after\)/\1/p' "$work/$1" "$work/$1.out"; }
-narrow="--width 12 --context 40 --vocab 8"
+narrow="--width 12 --context 40 --vocab 2056" # more classes than a team takes, as in GPT-2
 # shellcheck disable=SC2086 # words
 {
     step source $narrow --steps 2
