@@ -14936,8 +14936,9 @@ AMPI_INNER AMPI_WORDS AMPI_F(pair_rest)(AMPI_FLOATS w, AMPI_WORDS x, amp_master 
     } else if (t == AMP_BF16) {
         rest = AMPI_F(encode)(AMPI_BITS(AMPI_SUB(w, AMPI_AS_FLOATS(x))), t, ampi_format_of(t).over);
     } else {
-        const AMPI_FLOATS units = AMPI_AS_FLOATS(AMPI_SUB_WORDS(AMPI_WORD(279u << 23), AMPI_F(half_exponent)(x)));
-        const AMPI_FLOATS r = AMPI_MUL(AMPI_SUB(w, AMPI_AS_FLOATS(x)), units);
+        const AMPI_WORDS units = AMPI_SUB_WORDS(AMPI_WORD(279u << 23), AMPI_F(half_exponent)(x));
+        const AMPI_FLOATS left = AMPI_SUB(w, AMPI_AS_FLOATS(x));
+        const AMPI_FLOATS r = AMPI_MUL(left, AMPI_AS_FLOATS(units));
         rest = AMPI_BITS(AMPI_ADD(r, AMPI_SET(12582912.0f)));
     }
     return AMPI_AND(rest, AMPI_SELECT(kept, AMPI_WORD(0xffffu), AMPI_WORD(0)));
@@ -14953,8 +14954,10 @@ AMPI_INNER AMPI_WORDS AMPI_F(pair_joined)(AMPI_WORDS x, AMPI_WORDS low, amp_mast
         return AMPI_SELECT(AMPI_GREATER(size, AMPI_WORD(0x7f800000u)), x, AMPI_ADD_WORDS(x, r));
     } else {
         const AMPI_WORDS unit = AMPI_SUB_WORDS(AMPI_F(half_exponent)(x), AMPI_WORD(25u << 23));
-        rest = AMPI_SUB(AMPI_AS_FLOATS(AMPI_ADD_WORDS(r, AMPI_WORD(0x4b400000u))), AMPI_SET(12582912.0f));
-        rest = AMPI_ADD(AMPI_AS_FLOATS(x), AMPI_MUL(rest, AMPI_AS_FLOATS(unit)));
+        const AMPI_WORDS moved = AMPI_ADD_WORDS(r, AMPI_WORD(0x4b400000u));
+        rest = AMPI_SUB(AMPI_AS_FLOATS(moved), AMPI_SET(12582912.0f)); /* r */
+        rest = AMPI_MUL(rest, AMPI_AS_FLOATS(unit));
+        rest = AMPI_ADD(AMPI_AS_FLOATS(x), rest);
         low = AMPI_SELECT(AMPI_GREATER(AMPI_WORD(0x7f800000u), size), low, AMPI_WORD(0));
     }
     return AMPI_SELECT(AMPI_GREATER(low, AMPI_WORD(0)), AMPI_BITS(rest), x); /* -0 + 0 would be 0 */
@@ -14974,10 +14977,11 @@ AMPI_INNER AMPI_WORDS AMPI_F(split8_tiny)(AMPI_WORDS a, const uint32_t *random, 
 AMPI_INNER AMPI_WORDS AMPI_F(split8_rounded)(AMPI_WORDS a, const uint32_t *random, amp_dtype t) {
     const ampi_format f = ampi_format_of(t);
     const uint32_t drop = 15u - f.mant;
-    AMPI_WORDS more = AMPI_ADD_WORDS(AMPI_AND(AMPI_SHR(a, drop), AMPI_WORD(1)), AMPI_WORD((1u << (drop - 1u)) - 1u));
-    AMPI_WORDS q;
+    AMPI_WORDS more = AMPI_AND(AMPI_SHR(a, drop), AMPI_WORD(1)), q;
+    more = AMPI_ADD_WORDS(more, AMPI_WORD((1u << (drop - 1u)) - 1u));
     if (random) more = AMPI_SHR(AMPI_LOAD_WORDS(random), 32u - drop);
-    q = AMPI_SHR(AMPI_ADD_WORDS(AMPI_SUB_WORDS(a, AMPI_WORD((f.emin - 1u) << 23)), more), drop);
+    q = AMPI_SUB_WORDS(a, AMPI_WORD((f.emin - 1u) << 23));
+    q = AMPI_SHR(AMPI_ADD_WORDS(q, more), drop);
     if (f.emin > 1u) q = AMPI_SELECT(AMPI_GREATER(AMPI_WORD(f.emin << 23), a), AMPI_F(split8_tiny)(a, random, f), q);
     return AMPI_MIN(q, AMPI_WORD(f.over << 8));
 }
@@ -14996,8 +15000,10 @@ AMPI_INNER AMPI_WORDS AMPI_F(split8_joined)(const char *model, AMPI_WORDS code, 
     const AMPI_MASK over = AMPI_GREATER(AMPI_XOR(q, sign), AMPI_WORD(((f.over << 8) - 1u) ^ 0x80000000u));
     AMPI_WORDS x = AMPI_ADD_WORDS(AMPI_SHL(q, 15u - f.mant), AMPI_WORD((f.emin - 1u) << 23));
     if (f.emin > 1u) {
-        const AMPI_FLOATS count = AMPI_SUB(AMPI_AS_FLOATS(AMPI_OR(q, AMPI_WORD(0x4b000000u))), AMPI_SET(8388608.0f));
-        const AMPI_FLOATS tiny = AMPI_MUL(count, AMPI_AS_FLOATS(AMPI_WORD((f.emin - f.mant - 8u) << 23)));
+        const AMPI_WORDS moved = AMPI_OR(q, AMPI_WORD(0x4b000000u));
+        const AMPI_WORDS unit = AMPI_WORD((f.emin - f.mant - 8u) << 23);
+        const AMPI_FLOATS count = AMPI_SUB(AMPI_AS_FLOATS(moved), AMPI_SET(8388608.0f));
+        const AMPI_FLOATS tiny = AMPI_MUL(count, AMPI_AS_FLOATS(unit));
         x = AMPI_SELECT(AMPI_GREATER(AMPI_WORD(1u << (f.mant + 8u)), q), AMPI_BITS(tiny), x);
     }
     return AMPI_SELECT(over, AMPI_F(widened)(model, t), AMPI_OR(x, AMPI_AND(AMPI_SHL(h, 16), sign)));
