@@ -800,19 +800,19 @@ static void counted_step(const struct counted_layout *l, size_t n, int rounds, d
 /* Weights in 16 + 16 and 16 + 8 bits, beside FP32 masters. */
 enum { MASTERS = 3 };
 static const amp_master master_of[MASTERS] = {AMP_MASTER_F32, AMP_MASTER_SPLIT, AMP_MASTER_SPLIT8};
-static void master_rows(size_t n, int rounds, double slice) {
+static void master_rows(const char *work, amp_dtype dtype, size_t n, int rounds, double slice) {
     static const char *const name[MASTERS] = {"masters", "split", "split8"};
     step_state state[MASTERS];
     bench_run r[MASTERS];
     int k;
     for (k = 0; k < MASTERS; k++) {
-        state[k] = make_state(on[0], n, AMP_BF16, AMP_BF16, master_of[k], AMP_F32);
+        state[k] = make_state(on[0], n, dtype, dtype, master_of[k], AMP_F32);
         r[k] = contestant(name[k], run_step, on[0], dst, src, n, n * 30, AMP_F32, AMP_F32);
         r[k].extra = &state[k];
     }
     compete(r, MASTERS, rounds, slice);
     for (k = 1; k < MASTERS; k++)
-        line("adamw bf16, beside masters", r[k].name, n * 4, &r[k], r, 1, rounds, 0);
+        line(work, r[k].name, n * 4, &r[k], r, 1, rounds, 0);
     for (k = 0; k < MASTERS; k++)
         end_state(&state[k]);
 }
@@ -861,7 +861,8 @@ static void steps(void) {
             if (on[p]) end_state(&state[p]);
         for (l = 0; l < COUNTED; l++)
             counted_step(&counted_layouts[l], n, rounds, s ? 0 : 3e-4);
-        master_rows(n, rounds, s ? 0 : 3e-4);
+        master_rows("adamw f16, beside masters", AMP_F16, n, rounds, s ? 0 : 3e-4);
+        master_rows("adamw bf16, beside masters", AMP_BF16, n, rounds, s ? 0 : 3e-4);
         moment_rows(n, rounds, s ? 0 : 3e-4);
     }
 }

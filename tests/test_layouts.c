@@ -1400,15 +1400,34 @@ static void apply_is_an_update(t_run *t) {
     }
 }
 /* What a kernel of one's own does with a weight: amp_weight_load and amp_weight_store leave what amp_apply leaves. */
+static void subtract_both(t_run *t, amp_params *p, amp_params *q, const float *u, const amp_step_desc *d) {
+    size_t i, k;
+    CHECK_OK(amp_inspect(p, NULL, d));
+    CHECK_OK(amp_inspect(q, NULL, d));
+    for (i = 0; i < 2; i++) {
+        amp_param_entry e = amp_param_entry_get(q, i);
+        CHECK_OK(amp_apply(p, i, amp_arr(u, AMP_F32), 0));
+        for (k = 0; k < e.count; k++)
+            (void)amp_weight_store(&e, k, amp_sub(amp_weight_load(&e, k), u[k]), amp_step_record_ptr(q), (uint32_t)i);
+    }
+    check_same_weights(t, p, q);
+}
+/* Numbers of all sizes, whose lower bits are near to where a format rounds; Inf, NaN and zeros among them. */
+static float any_size(size_t k) {
+    static const uint32_t lower[8] = {0, 0x8000u, 0x7fffu, 0x8001u, 0x1000u, 0x0fffu, 0x10u, 0xffffu};
+    const uint32_t spread = (uint32_t)k * 2654435761u;
+    const uint32_t near = spread >> 1 & 0x7fff0000u;
+    return ampi_float(near | (uint32_t)(k & 1u) << 31 | lower[k / 2u % 8u]);
+}
 static void weight_store_is_apply(t_run *t) {
-    enum { N = 1001 };
+    enum { N = 20011 };
     int rung;
     for (rung = 0; rung < 2 * N_LAYOUTS; rung++) {
         amp_params_desc pd = layout(rung / 2);
         amp_step_desc d = AMP_ZERO;
         amp_params *p, *q;
-        float *w = some_weights(t, N), *u = (float *)t_host(t, 4 * N);
-        size_t i, k;
+        float *w = some_weights(t, N), *u = (float *)t_host(t, 4 * N), *zero = (float *)t_host(t, 4 * N);
+        size_t k;
         d.lr = 1.0f;
         d.seed = 9;
         d.stochastic = (uint32_t)(rung % 2);
@@ -1418,16 +1437,17 @@ static void weight_store_is_apply(t_run *t) {
         q = two(t, pd, w, N);
         for (k = 0; k < N; k++)
             u[k] = t_real(t) * 0.001f;
-        CHECK_OK(amp_inspect(p, NULL, &d));
-        CHECK_OK(amp_inspect(q, NULL, &d));
-        for (i = 0; i < 2; i++) {
-            amp_param_entry e = amp_param_entry_get(q, i);
-            CHECK_OK(amp_apply(p, i, amp_arr(u, AMP_F32), 0));
-            for (k = 0; k < e.count; k++)
-                (void)amp_weight_store(
-                    &e, k, amp_sub(amp_weight_load(&e, k), u[k]), amp_step_record_ptr(q), (uint32_t)i);
+        subtract_both(t, p, q, u, &d);
+        amp_params_destroy(p);
+        amp_params_destroy(q);
+        for (k = 0; k < N; k++) {
+            u[k] = any_size(k);
+            w[k] = zero[k] = 0.0f;
         }
-        check_same_weights(t, p, q);
+        p = two(t, pd, w, N);
+        q = two(t, pd, w, N);
+        subtract_both(t, p, q, u, &d);
+        subtract_both(t, p, q, zero, &d);
         amp_params_destroy(p);
         amp_params_destroy(q);
         t_clear(t);

@@ -93,6 +93,9 @@ typedef struct ampi_kernels {
        64 may be written */
     void (*moment_widen)(float *x, const uint8_t *code, const float *scale, size_t n, uint32_t which);
     void (*moment_narrow)(uint8_t *code, float *scale, float *x, const uint32_t *r, size_t n, uint32_t which);
+    /* weights of SPLIT, SPLIT8 and KAHAN; r: a random word per element, for SPLIT8; NULL: to nearest */
+    void (*pair_widen)(float *w, const amp_param_entry *p, size_t at, size_t n);
+    void (*pair_narrow)(const amp_param_entry *p, size_t at, const float *w, const uint32_t *r, size_t n);
     void (*prepare)(float *to, const float *u, size_t n, const amp_coef *c);
     /* u: not prepared yet; m, v: NULL where the kind needs no such array; steps: NULL, or for what was subtracted from
        the weights, u itself perhaps */

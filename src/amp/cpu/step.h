@@ -146,13 +146,11 @@ static ampi_updating ampi_updating_of(
 /* Weights and moments as floats: where they are if they are kept as floats, else in buf. */
 static float *ampi_load_weights(const ampi_updating *b, float *buf) {
     const amp_param_entry *p = b->p;
-    size_t e;
     if (p->layout == AMP_MASTER_F32) return (float *)p->master + b->i;
     if (p->layout == AMP_MASTER_NONE)
         b->k->widen[p->model_dtype](buf, (const char *)p->model + 2 * b->i, b->n);
     else
-        for (e = 0; e < b->n; e++)
-            buf[e] = amp_weight_load(p, b->i + e);
+        (b->k->pair_widen)(buf, p, b->i, b->n);
     return buf;
 }
 static float *ampi_load_moment(const ampi_updating *b, uint32_t which, float *buf) {
@@ -199,17 +197,12 @@ static void ampi_store_moments(const ampi_updating *b, float *m, float *v) {
     ampi_store_moment(b, 0, m);
     ampi_store_moment(b, 1, v);
 }
-static uint32_t ampi_store_pairs(const ampi_updating *b, const float *w) {
+static void ampi_store_pairs(const ampi_updating *b, const float *w) {
     const amp_draw d = b->draw;
-    const int drawn = b->r->stochastic != 0;
-    uint32_t words[AMPI_BLOCK + 64], overflow = 0;
-    const uint32_t *r = words;
-    size_t e;
-    if (drawn) r = (b->k->random)(words, (b->n + 63u) & ~(size_t)63u, d.seed, d.stream, b->i);
-    for (e = 0; e < b->n; e++)
-        overflow |= drawn ? ampi_pair_store(b->p, b->i + e, w[e], AMP_STOCHASTIC, r[e])
-                          : ampi_pair_store(b->p, b->i + e, w[e], AMP_NEAREST, 0);
-    return overflow;
+    uint32_t words[AMPI_BLOCK + 64];
+    const uint32_t *r = NULL;
+    if (b->r->stochastic) r = (b->k->random)(words, (b->n + 63u) & ~(size_t)63u, d.seed, d.stream, b->i);
+    (b->k->pair_narrow)(b->p, b->i, w, r, b->n);
 }
 /* Block by block what amp_weight_store does; returns 1 when a model copy overflows. */
 static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
@@ -219,8 +212,9 @@ static uint32_t ampi_store_weights(const ampi_updating *b, const float *w) {
     size_t e;
     if (!p->model) return 0;
     to = (char *)p->model + 2 * b->i;
-    if (p->low) return ampi_store_pairs(b, w);
-    if (b->r->stochastic)
+    if (p->low)
+        ampi_store_pairs(b, w);
+    else if (b->r->stochastic)
         ampi_store_drawn(b, p->model, p->model_dtype, w, AMP_STORED_MODEL);
     else
         b->k->narrow[p->model_dtype](to, w, b->n);

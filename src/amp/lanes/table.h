@@ -31,6 +31,8 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMP_X
 #  if AMPI_PASS == AMPI_PASS_SCALAR || defined(AMPI_HAS_SHIFT_EACH)
     k->round = AMPI_F(round);
+    k->pair_widen = AMPI_F(pair_widen);
+    k->pair_narrow = AMPI_F(pair_narrow);
 #  endif
 #  define AMP_X(name) k->name = AMPI_F(name);
     AMPI_LOOPS(AMP_X)
