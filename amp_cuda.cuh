@@ -865,7 +865,17 @@ AMPI_K ampi_k_u4 ampi_k_two_keys(uint64_t seed, uint32_t i) {
     key.w = key.y + 0xBB67AE85u;
     return key;
 }
-/* amp_random of eight in a row; index: a multiple of 4 */
+/* amp_random of four and of eight in a row; index: a multiple of 4 */
+AMPI_K void ampi_k_draw4(uint32_t r[4], const ampi_k_u4 *keys, uint64_t stream, uint64_t index) {
+    uint32_t k;
+    ampi_k_philox_begin(r, stream, index >> 2);
+    AMP_UNROLL
+    for (k = 0; k < AMPI_KEYS; k++) {
+        ampi_k_u4 key = keys[k];
+        ampi_k_philox_round(r, key.x, key.y);
+        ampi_k_philox_round(r, key.z, key.w);
+    }
+}
 AMPI_K void ampi_k_draw8(uint32_t r[8], const ampi_k_u4 *keys, uint64_t stream, uint64_t index) {
     uint32_t k;
     ampi_k_philox_begin(r, stream, index >> 2);
@@ -2083,15 +2093,45 @@ AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
     __syncthreads();
 }
 
-/* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These
-   give both the same names. */
+/* An update works on eight elements at a time, on four where moments have 8 bits, or on one: at the ends of arrays, and
+   where addresses are odd. These give all of them the same names. Four are the first half of eight, whose other half is
+   0, for compilers to leave out. */
+typedef struct ampi_k_raw4 { ampi_k_raw eight; } ampi_k_raw4;
 template <int N> struct ampi_k_raw_of { typedef ampi_k_raw type; };
+template <> struct ampi_k_raw_of<4> { typedef ampi_k_raw4 type; };
 template <> struct ampi_k_raw_of<1> { typedef uint32_t type; };
 AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
     ampi_k_fetch8(r, p, t, i, wide);
 }
+AMPI_K void ampi_k_fetch(ampi_k_raw4 *r, const void *p, amp_dtype t, size_t i, int wide) {
+    const char *at = (const char *)p + amp_dtype_size(t) * i;
+    ampi_k_raw *eight = &r->eight;
+    memset(r, 0, sizeof *r);
+    if (!wide) {
+        ampi_k_gather8(eight, p, t, i, 0, 4);
+    } else if (t == AMP_F32) {
+        eight->a = ampi_k_ld4((const ampi_k_u4 *)at, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        const ampi_k_u2 a = *(const ampi_k_u2 *)at;
+        eight->a.x = a.x;
+        eight->a.y = a.y;
+    } else {
+        eight->a.x = *(const ampi_k_u32 *)at;
+    }
+}
 AMPI_K void ampi_k_fetch(uint32_t *r, const void *p, amp_dtype t, size_t i, int) { *r = ampi_load_pattern(p, t, i); }
+AMPI_K void ampi_k_first_half(uint32_t (&x)[4], const uint32_t (&y)[8]) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++)
+        x[k] = y[k];
+}
 AMPI_K void ampi_k_patterns(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_patterns8(x, r, t); }
+AMPI_K void ampi_k_patterns(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t) {
+    uint32_t y[8];
+    ampi_k_patterns8(y, &r->eight, t);
+    ampi_k_first_half(x, y);
+}
 AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
 /* To float bits; a NaN may become any NaN, as it does in the arithmetic that follows. */
 AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) {
@@ -2104,21 +2144,40 @@ AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) {
     else
         ampi_k_widen8(x, r, t);
 }
+AMPI_K void ampi_k_widen(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t) {
+    uint32_t y[8];
+    ampi_k_widen(y, &r->eight, t);
+    ampi_k_first_half(x, y);
+}
 AMPI_K void ampi_k_widen(uint32_t (&x)[1], const uint32_t *r, amp_dtype t) { x[0] = ampi_decode_any(*r, t); }
 AMPI_K void ampi_k_store(const uint32_t (&x)[8], void *p, amp_dtype t, size_t i, int wide) {
     ampi_k_store8(x, p, t, i, 8, wide);
+}
+AMPI_K void ampi_k_store(const uint32_t (&x)[4], void *p, amp_dtype t, size_t i, int wide) {
+    char *at = (char *)p + amp_dtype_size(t) * i;
+    if (t == AMP_F32) {
+        ampi_k_put4(at, x, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        ampi_k_u2 a = {x[0] | x[1] << 16, x[2] | x[3] << 16};
+        *(ampi_k_u2 *)at = a;
+    } else {
+        *(ampi_k_u32 *)at = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
+    }
 }
 AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i, int) {
     ampi_store_pattern(p, t, i, x[0]);
 }
 
 /* Stores float bits rounded to 16 bits, which are left in x; 1: an Inf or a NaN is among them. */
-AMPI_K uint32_t ampi_k_store_short(
-    uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
+AMPI_K void ampi_k_short_of(uint32_t w[4], const uint32_t x[8], const uint32_t r[8], amp_dtype t, amp_rounding how) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    uint32_t w[4], k;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
+}
+AMPI_K uint32_t ampi_k_store_short(
+    uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
+    uint32_t w[4], k;
+    ampi_k_short_of(w, x, r, t, how);
     ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
@@ -2133,6 +2192,26 @@ AMPI_K uint32_t ampi_k_store_drawn(
     if (t == AMP_BF16) return ampi_k_store_short(x, r, to, AMP_BF16, at, AMP_STOCHASTIC, wide);
     return ampi_k_store_short(x, r, to, AMP_F16, at, AMP_STOCHASTIC, wide);
 }
+AMPI_K uint32_t ampi_k_store_short4(
+    uint32_t (&x)[4], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how) {
+    const uint32_t y[8] = {x[0], x[1], x[2], x[3], 0, 0, 0, 0};
+    uint32_t w[4];
+    ampi_k_u2 two;
+    ampi_k_short_of(w, y, r, t, how);
+    two.x = w[0];
+    two.y = w[1];
+    *(ampi_k_u2 *)((char *)p + 2u * at) = two;
+    ampi_k_unpack2(x, two.x);
+    ampi_k_unpack2(x + 2, two.y);
+    return ampi_k_odd(two.x, two.y, t);
+}
+AMPI_K uint32_t ampi_k_store_drawn(
+    uint32_t (&x)[4], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
+    uint32_t r[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    ampi_k_draw4(r, p->keys + AMPI_KEYS * (uint32_t)what, p->draw.stream, at);
+    if (t == AMP_BF16) return ampi_k_store_short4(x, r, to, AMP_BF16, at, AMP_STOCHASTIC);
+    return ampi_k_store_short4(x, r, to, AMP_F16, at, AMP_STOCHASTIC);
+}
 AMPI_K uint32_t ampi_k_store_drawn(
     uint32_t (&x)[1], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
     amp_draw d = amp_draw_for(p->draw, what);
@@ -2143,6 +2222,10 @@ AMPI_K uint32_t ampi_k_store_drawn(
 AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[8], void *to, amp_dtype t, uint64_t at) {
     if (t == AMP_BF16) return ampi_k_store_short(x, NULL, to, AMP_BF16, at, AMP_NEAREST, 1);
     return ampi_k_store_short(x, NULL, to, AMP_F16, at, AMP_NEAREST, 1);
+}
+AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[4], void *to, amp_dtype t, uint64_t at) {
+    if (t == AMP_BF16) return ampi_k_store_short4(x, NULL, to, AMP_BF16, at, AMP_NEAREST);
+    return ampi_k_store_short4(x, NULL, to, AMP_F16, at, AMP_NEAREST);
 }
 AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[1], void *to, amp_dtype t, uint64_t at) {
     x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0);
@@ -2168,37 +2251,71 @@ AMPI_K void ampi_k_unpair(ampi_k_working<N> *x, const raw *model, const raw *res
     }
 }
 
+/* Four of SPLIT or SPLIT8 in BF16, the quick way; 0: it is wrong, for Inf or NaN is among them, or a zero of SPLIT8
+   whose remainder takes it past zero. The others have no quick way. */
+AMPI_K int ampi_k_unpair_brief(
+    ampi_k_working<4> *x, const ampi_k_raw4 *model, const ampi_k_raw4 *rest, const amp_param_entry *e) {
+    const uint32_t by = e->layout == AMP_MASTER_SPLIT8 ? 24u : 16u;
+    uint32_t copy[4], low[4], k, past = 0;
+    if (e->model_dtype != AMP_BF16 || e->layout == AMP_MASTER_KAHAN) return 0;
+    ampi_k_patterns(copy, model, AMP_BF16);
+    ampi_k_patterns(low, rest, ampi_low_type(e->layout));
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        const uint32_t high = copy[k] << 16;
+        x->kept[k] = copy[k] | low[k] << 16;
+        x->w[k] = high + (uint32_t)((int32_t)(low[k] << by) >> 16);
+        past |= high ^ x->w[k];
+    }
+    if (e->layout == AMP_MASTER_SPLIT) past = 0;
+    return !(past >> 31) && !ampi_k_odd(model->eight.a.x, model->eight.a.y, AMP_BF16);
+}
+template <int N, class raw>
+AMPI_K int ampi_k_unpair_brief(ampi_k_working<N> *, const raw *, const raw *, const amp_param_entry *) {
+    return 0;
+}
+
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
-template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+template <int N> struct ampi_k_raws { typename ampi_k_raw_of<N>::type g, w, low, b, v; };
+template <int N> AMPI_K void ampi_k_update_fetch(ampi_k_raws<N> *r, const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
-    typename ampi_k_raw_of<N>::type rg, rw, rl, rb, rv;
-    uint32_t k;
 #if !defined(__CUDACC__)
-    memset(&rl, 0, sizeof rl);
-    memset(&rb, 0, sizeof rb);
-    memset(&rv, 0, sizeof rv);
+    memset(r, 0, sizeof *r);
 #endif
-    ampi_k_fetch(&rg, p->grad, p->grad_type, at, p->grad_wide);
-    ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
-    if (p->pair) ampi_k_fetch(&rl, e->low, p->low_type, at, AMPI_K_STREAM);
-    if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
-    if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+    ampi_k_fetch(&r->g, p->grad, p->grad_type, at, p->grad_wide);
+    ampi_k_fetch(&r->w, p->weights, p->weight_type, at, AMPI_K_STREAM);
+    if (p->pair) ampi_k_fetch(&r->low, e->low, p->low_type, at, AMPI_K_STREAM);
+    if (p->moments > 0) ampi_k_fetch(&r->b, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+    if (p->moments > 1) ampi_k_fetch(&r->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+}
+template <int N>
+AMPI_K void ampi_k_update_widen(ampi_k_working<N> *x, const ampi_k_raws<N> *r, const ampi_k_updating *p) {
+    const amp_param_entry *e = &p->e;
+    uint32_t k;
     AMP_UNROLL
     for (k = 0; k < N; k++)
         x->b[k] = x->v[k] = 0;
     x->inf = 0;
     if (p->pair) {
 #define AMPI_K_UNPAIR(L, T) \
-    if (e->layout == AMP_MASTER_##L && e->model_dtype == AMP_##T) ampi_k_unpair(x, &rw, &rl, AMP_MASTER_##L, AMP_##T);
-        AMPI_K_PAIRS(AMPI_K_UNPAIR)
+    if (e->layout == AMP_MASTER_##L && e->model_dtype == AMP_##T) \
+        ampi_k_unpair(x, &r->w, &r->low, AMP_MASTER_##L, AMP_##T);
+        if (!ampi_k_unpair_brief(x, &r->w, &r->low, e)) {
+            AMPI_K_PAIRS(AMPI_K_UNPAIR)
+        }
 #undef AMPI_K_UNPAIR
     } else {
-        ampi_k_patterns(x->kept, &rw, p->weight_type);
-        ampi_k_widen(x->w, &rw, p->weight_type);
+        ampi_k_patterns(x->kept, &r->w, p->weight_type);
+        ampi_k_widen(x->w, &r->w, p->weight_type);
     }
-    if (p->moments > 0) ampi_k_widen(x->b, &rb, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
-    if (p->moments > 1) ampi_k_widen(x->v, &rv, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
-    ampi_k_widen(x->g, &rg, p->grad_type);
+    if (p->moments > 0) ampi_k_widen(x->b, &r->b, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
+    if (p->moments > 1) ampi_k_widen(x->v, &r->v, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
+    ampi_k_widen(x->g, &r->g, p->grad_type);
+}
+template <int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+    ampi_k_raws<N> r;
+    ampi_k_update_fetch(&r, p, at);
+    ampi_k_update_widen(x, &r, p);
 }
 template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k_updating *p, uint32_t i, uint64_t at) {
     const amp_param_entry *e = &p->e;
@@ -2210,9 +2327,51 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
 AMPI_K void ampi_k_update_words(uint32_t (&r)[8], const ampi_k_updating *p, uint64_t at) { /* of the model copy */
     ampi_k_draw8(r, p->keys, p->draw.stream, at);
 }
+AMPI_K void ampi_k_update_words(uint32_t (&r)[4], const ampi_k_updating *p, uint64_t at) {
+    ampi_k_draw4(r, p->keys, p->draw.stream, at);
+}
 AMPI_K void ampi_k_update_words(uint32_t (&r)[1], const ampi_k_updating *p, uint64_t at) {
     r[0] = amp_random(p->draw.seed, p->draw.stream, at);
 }
+AMPI_K uint32_t ampi_k_low_bytes(const uint32_t x[4]) {
+    const uint32_t ab = __byte_perm(x[0], x[1], 0x0040u), cd = __byte_perm(x[2], x[3], 0x0040u);
+    return __byte_perm(ab, cd, 0x5410u);
+}
+/* Four in BF16, the quick way; 0: nothing was done, for Inf, NaN or such a zero is among them, or a tie that rounds
+   down: else SPLIT's remainder is the lower half of w. SPLIT8 rounds as ampi_split8_round does, with the sign. */
+AMPI_K int ampi_k_split4(const uint32_t (&w)[4], const amp_param_entry *e, uint64_t at) {
+    const ampi_k_u2 copy = {AMP_TO_BF16S(w[0], w[1]), AMP_TO_BF16S(w[2], w[3])};
+    const ampi_k_u2 low = {__byte_perm(w[0], w[1], 0x5410u), __byte_perm(w[2], w[3], 0x5410u)};
+    const uint32_t x = low.x ^ 0x80008000u, y = low.y ^ 0x80008000u;
+    const uint32_t tie = (((x - 0x00010001u) & ~x) | ((y - 0x00010001u) & ~y)) & 0x80008000u;
+    if (tie | ampi_k_odd(copy.x, copy.y, AMP_BF16)) return 0;
+    *(ampi_k_u2 *)((char *)e->low + 2u * at) = low;
+    *(ampi_k_u2 *)((char *)e->model + 2u * at) = copy;
+    return 1;
+}
+AMPI_K int ampi_k_split8_4(const uint32_t (&w)[4], const amp_param_entry *e, uint64_t at) {
+    uint32_t code[4], high[4], k, past = 0;
+    ampi_k_u2 copy;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        code[k] = w[k] + 0x7fu + (w[k] >> 8 & 1u);
+        high[k] = code[k] + 0x8000u;
+        past |= high[k] ^ w[k];
+        code[k] >>= 8;
+    }
+    copy.x = __byte_perm(high[0], high[1], 0x7632u);
+    copy.y = __byte_perm(high[2], high[3], 0x7632u);
+    if (past >> 31 | ampi_k_odd(copy.x, copy.y, AMP_BF16)) return 0;
+    *(ampi_k_u32 *)((char *)e->low + at) = ampi_k_low_bytes(code);
+    *(ampi_k_u2 *)((char *)e->model + 2u * at) = copy;
+    return 1;
+}
+AMPI_K int ampi_k_pair_brief(const uint32_t (&w)[4], const ampi_k_updating *p, uint64_t at) {
+    if (p->e.model_dtype != AMP_BF16) return 0;
+    if (p->e.layout == AMP_MASTER_SPLIT) return ampi_k_split4(w, &p->e, at);
+    return p->e.layout == AMP_MASTER_SPLIT8 && !p->stochastic && ampi_k_split8_4(w, &p->e, at);
+}
+template <int N> AMPI_K int ampi_k_pair_brief(const uint32_t (&)[N], const ampi_k_updating *, uint64_t) { return 0; }
 /* Model copy and low part of SPLIT, SPLIT8 or KAHAN; as below. */
 template <int counted, int N>
 AMPI_K uint32_t ampi_k_pair(
@@ -2234,6 +2393,7 @@ AMPI_K uint32_t ampi_k_pair(
 template <int counted, int N>
 AMPI_K uint32_t ampi_k_update_pair(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
     uint32_t r[N], k;
+    if (!counted && ampi_k_pair_brief(w, p, at)) return 0;
     AMP_UNROLL
     for (k = 0; k < N; k++)
         r[k] = 0;
@@ -2278,17 +2438,17 @@ AMPI_K int ampi_k_is_brief(const amp_coef *c) {
     if (ampi_bits(c->rsqrt_bc2) - 0x3a800000u > 0x14000000u) return 0;
     return ampi_bits(c->eps) - 0x23800000u <= 0x26000000u && step - 0x18800000u <= 0x45000000u;
 }
-/* Adam's steps of eight by the instructions that ptxas makes of sqrt.rn and div.rn for numbers in the middle of the
+/* Adam's steps of several by the instructions that ptxas makes of sqrt.rn and div.rn for numbers in the middle of the
    range (seen for sm_75 to sm_120; the last two of a quotient twice), whether they are there asked once. For that the
    second moment is multiplied by 2^64 and the first by 2^48, which is exact, so that tiny ones and 0 get there, too. 0:
    v is 2^62 or more or not a number, m 2^22 or more, or the quotient is subnormal. */
-AMPI_K int ampi_k_adam_brief(float (&step)[8], const ampi_k_working<8> *x, const amp_coef *c) {
+template <int N> AMPI_K int ampi_k_adam_brief(float (&step)[N], const ampi_k_working<N> *x, const amp_coef *c) {
     const float by = amp_mul(c->rsqrt_bc2, ampi_float(0x2f800000u)),
                 rate = amp_mul(c->step_size, ampi_float(0x27800000u));
     float largest = 0.0f;
     uint32_t k, most = 0, least = 0xffffffffu;
     AMP_UNROLL
-    for (k = 0; k < 8u; k++) {
+    for (k = 0; k < N; k++) {
         float v = amp_mul(ampi_float(x->v[k]), ampi_float(0x5f800000u));
         float a = amp_mul(ampi_float(x->b[k]), ampi_float(0x57800000u));
         float y = ampi_about_rsqrt(ampi_larger(v, ampi_float(0x0d800000u))), s = amp_mul(v, y), root, q;
@@ -2400,7 +2560,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     ampi_k_working<N> x;
     float step[N];
     uint32_t k, updates = 0, found; /* updates: a bit for each */
-    ampi_k_update_load<kind>(&x, p, at);
+    ampi_k_update_load(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
         if (counted)
@@ -2678,156 +2838,357 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_next_scale(amp_scaler
 }
 
 #define AMPI_K_UPDATE(X) X(ampi_k_apply) X(ampi_k_count_apply) X(ampi_k_add) X(ampi_k_clip) X(ampi_k_next_scale)
-/* ---- update with moments in 8 bits: a warp has a block of 256 elements, a thread eight of it in a row, so the largest
-   of a block goes from thread to thread. Blocks whose arrays are not all there and aligned, and those that count lost
-   updates, take their elements one by one; then new moments wait in shared memory.
-   tests: tests/test_moments.c, tests/test_layouts.c ---- */
-static_assert(AMP_MOMENT_BLOCK == 8u * AMPI_TEAM, "eight elements for each thread of a warp");
+/* ---- update with moments in 8 bits: a warp takes a block of 256 elements in two halves, of which a thread has four
+   elements in a row. New moments wait in shared memory until the largest of the block has given the scale. In halves,
+   for so the loop's code is short: eight elements at a time made more of it than an SM keeps near, and warps waited for
+   instructions. Blocks whose arrays are not all there and aligned, and those that count lost updates, take their
+   elements one by one.   tests: tests/test_moments.c, tests/test_layouts.c ---- */
+#define AMPI_HALF        (4u * AMPI_TEAM)
+#define AMPI_CODES       256u
+static_assert(AMP_MOMENT_BLOCK == 2u * AMPI_HALF, "four elements in each half for each thread of a warp");
 
-typedef struct ampi_k_codes { /* of a thread's eight, as they are in memory */
-    ampi_k_u2 code[AMP_MOMENTS];
-    float scale[AMP_MOMENTS];
+typedef struct ampi_k_codes { /* of one block: scales, and what its largest moments are going to be */
+    float scale[AMP_MOMENTS], largest[AMP_MOMENTS];
 } ampi_k_codes;
-AMPI_K ampi_k_u2 *ampi_k_codes_at(const amp_param_entry *e, uint32_t which, uint64_t at) {
-    return (ampi_k_u2 *)((char *)e->moment[which] + at);
+/* of: new moments, as float bits. words: where they are seldom needed. value: what a code stands for where the scale is
+   1. step: where code k, without a sign, begins in the steps of ampi_scalar_moment_code, and the way from there to the
+   next one, times 2^-16, as float bits. */
+typedef struct ampi_k_codes_room {
+    ampi_k_u4 of[2][AMP_MOMENTS][AMP_BLOCK], words[AMP_BLOCK];
+    float value[AMP_MOMENTS][AMPI_CODES];
+    ampi_k_u2 step[AMP_MOMENTS][AMPI_CODES];
+} ampi_k_codes_room;
+AMPI_K ampi_k_codes_room *ampi_k_codes_room_of_block(void) {
+    AMP_SHARED(ampi_k_codes_room, room, 1);
+    return room;
 }
-AMPI_K void ampi_k_codes_fetch(ampi_k_codes *r, const ampi_k_updating *p, uint64_t at) {
+AMPI_K uint8_t *ampi_k_codes_at(const amp_param_entry *e, uint32_t which, uint64_t at) {
+    return (uint8_t *)e->moment[which] + at;
+}
+AMPI_K void ampi_k_codes_scales(float scale[AMP_MOMENTS], const ampi_k_updating *p, uint64_t at) {
     uint32_t i;
     AMP_UNROLL
-    for (i = 0; i < (uint32_t)AMP_MOMENTS; i++) {
-        r->scale[i] = 0.0f;
-        r->code[i].x = r->code[i].y = 0;
-        if ((int)i >= p->coded) continue;
-        r->code[i] = *ampi_k_codes_at(&p->e, i, at);
-        r->scale[i] = ampi_moment_scales(&p->e, i)[at / AMP_MOMENT_BLOCK];
+    for (i = 0; i < (uint32_t)AMP_MOMENTS; i++)
+        scale[i] = (int)i < p->coded ? ampi_moment_scales(&p->e, i)[at / AMP_MOMENT_BLOCK] : 0.0f;
+}
+AMPI_K ampi_k_u2 ampi_k_codes_step(uint32_t k, uint32_t which) {
+    const float k0 = (float)(int32_t)k, k1 = amp_add(k0, 1.0f), a = 8064.5f;
+    const float low = ampi_scalar_moment_power(amp_mul(k0, k0), a, which);
+    const float high = ampi_scalar_moment_power(amp_mul(k1, k1), a, which);
+    ampi_k_u2 step;
+    step.x = ampi_bits(low);
+    step.y = ampi_bits(amp_mul(amp_sub(high, low), ampi_float(0x37800000u)));
+    return step;
+}
+AMPI_K void ampi_k_codes_tables(ampi_k_codes_room *room) { /* by the whole block, which has a barrier to come */
+    uint32_t k, which;
+    for (k = threadIdx.x; k < AMPI_CODES; k += AMP_BLOCK) {
+        AMP_UNROLL
+        for (which = 0; which < (uint32_t)AMP_MOMENTS; which++) {
+            room->value[which][k] = ampi_scalar_moment_value(k, 1.0f, which);
+            room->step[which][k] = ampi_k_codes_step(k, which);
+        }
     }
 }
-AMPI_K void ampi_k_codes_widen(uint32_t x[8], const ampi_k_codes *r, uint32_t which) {
-    uint32_t k;
-    ampi_k_unpack4(x, r->code[which].x);
-    ampi_k_unpack4(x + 4, r->code[which].y);
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_bits(ampi_scalar_moment_value(x[k], r->scale[which], which));
+/* x, which ampi_scalar_moment_code rounds to k, nearly. The first root of m is the same; the hardware's approximations
+   are within 2^-22.9 (a root's inverse) and 2^-23 of theirs, a rounded root within 2^-24, and of what is less than 256
+   or 128 each of three roundings within 2^-17 or 2^-18: so this is within 2^-13.3 of x for v, 2^-14.8 for m. Of shares
+   near 0 and 1 it keeps away from -1/2 and top - 1/2: k is 0 and top - 1 there, whatever the root is rounded to. */
+AMPI_K float ampi_k_code_about(float q, uint32_t which) {
+    q = ampi_bits(q) < 0x3f7fc000u ? q : ampi_float(0x3f7fc000u); /* 1 - 2^-10; NaN, too */
+    if (which) return AMP_FMA(ampi_about_rsqrt(ampi_about_rsqrt(amp_add(q, ampi_float(0x1f800000u)))), 255.0f, -0.5f);
+    q = ampi_root(amp_add(amp_mul(q, 1.5f), 0.0625f));
+    q = amp_add(amp_sub(q, 0.25f), ampi_float(0x2c800000u)); /* 2^-38 */
+    return AMP_FMA(ampi_about_root(q), 127.0f, -0.5f);
 }
-AMPI_K float ampi_k_block_scale(const uint32_t x[8]) { /* by the whole warp */
+/* ampi_scalar_moment_code of four, without signs and without the rule for a v that is not 0, in the low bytes of c. 0:
+   some x is so near to 1/2 beside k, where k changes, that it is not sure; seldom. */
+AMPI_K int ampi_k_codes_brief(
+    uint32_t c[4], const uint32_t x[4], const uint32_t r[4], const ampi_k_u2 *step, float inverse, uint32_t which) {
+    const float steps = which ? 4228250624.0f : 390216960.0f;
     float most = 0.0f;
     uint32_t k;
     AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        most = ampi_larger(most, ampi_float(x[k] & 0x7fffffffu));
+    for (k = 0; k < 4u; k++) {
+        const float q = amp_mul(ampi_magnitude(ampi_float(x[k])), inverse); /* above 1 it gives top, as 1 does */
+        const float about = ampi_k_code_about(q, which), whole = amp_add(about, 12582912.0f);
+        const ampi_k_u2 own = step[ampi_bits(whole) - 0x4b400000u];
+        /* half + 1/2, times 2^-16, of the word's half is u */
+        const uint32_t half = __byte_perm(r[k], 0x4b000000u, which ? 0x7632u : 0x7610u);
+        const float u = amp_sub(ampi_float(half), 8388607.5f);
+        const float point = amp_add(ampi_float(own.x), amp_mul(u, ampi_float(own.y)));
+        c[k] = ampi_bits(whole) + ((ampi_bits(point) - ampi_bits(amp_mul(q, steps))) >> 31);
+        most = ampi_larger(most, ampi_magnitude(amp_sub(about, amp_sub(whole, 12582912.0f))));
+    }
+    return amp_less(most, which ? 0.5f - 1.0f / 8192.0f : 0.5f - 1.0f / 16384.0f);
+}
+/* Where k may be the rule's neighbour, x lies at the end of one interval and the beginning of the next, within 2^-11 of
+   their lengths: both give the same code unless a random point does, too. 1: none of four is within 2^-10. */
+AMPI_K int ampi_k_points_are_inside(const uint32_t r[4], uint32_t which) {
+    uint32_t k, least = 0xffffffffu;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        const uint32_t point = (which ? r[k] : r[k] << 16) + 0x400000u;
+        least = point < least ? point : least;
+    }
+    return least >= 0x800000u;
+}
+/* The same as ampi_k_codes_brief by the rule, in little code, which is seldom needed. four: x, in its place. */
+AMPI_K void ampi_k_codes_surely(
+    uint32_t c[4], ampi_k_u4 *four, const uint32_t r[4], ampi_k_codes_room *room, float inverse, uint32_t which) {
+    ampi_k_u32 *x = (ampi_k_u32 *)four, *word = (ampi_k_u32 *)&room->words[threadIdx.x];
+    uint32_t k;
+    room->words[threadIdx.x] = ampi_k_four(r);
+    AMP_NO_UNROLL
+    for (k = 0; k < 4u; k++)
+        word[k] = ampi_scalar_moment_code(ampi_float(x[k]), inverse, word[k], which) & AMPI_MOMENT_TOP(which);
+    ampi_k_words(c, room->words[threadIdx.x]);
+}
+AMPI_K uint32_t ampi_k_signs_of(const uint32_t x[4]) { /* in the high bits of bytes */
+    const uint32_t ab = __byte_perm(x[0], x[1], 0x0073u), cd = __byte_perm(x[2], x[3], 0x0073u);
+    return __byte_perm(ab, cd, 0x5410u) & 0x80808080u;
+}
+AMPI_K uint32_t ampi_k_zero_bytes(uint32_t w) { return (w - 0x01010101u) & ~w & 0x80808080u; } /* 0: none is 0 */
+/* Rounds a thread's four, new moments of a half, to codes. */
+AMPI_K void ampi_k_codes_narrow(const ampi_k_updating *p, ampi_k_codes_room *room, ampi_k_u4 *four, const uint32_t r[4],
+    float inverse, uint64_t at, uint32_t which) {
+    uint32_t c[4], x[4], code, k;
+    ampi_k_words(x, *four);
+    if (!ampi_k_codes_brief(c, x, r, room->step[which], inverse, which) && !ampi_k_points_are_inside(r, which))
+        ampi_k_codes_surely(c, four, r, room, inverse, which);
+    code = ampi_k_low_bytes(c);
+    if (!which) {
+        code |= ampi_k_signs_of(x);
+    } else if (ampi_k_zero_bytes(code)) {
+        AMP_UNROLL
+        for (k = 0; k < 4u; k++)
+            c[k] |= (uint32_t)((c[k] & 0xffu) == 0 && x[k] << 1 != 0);
+        code = ampi_k_low_bytes(c);
+    }
+    *(ampi_k_u32 *)ampi_k_codes_at(&p->e, which, at) = code;
+}
+/* The largest of a warp's magnitudes, and its inverse; in the middle of the range rcp.rn has no branch. */
+AMPI_K float ampi_k_warp_largest(float size) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    return ampi_float(__reduce_max_sync(0xffffffffu, ampi_bits(size)));
+#else
+    uint32_t k;
     AMP_UNROLL
     for (k = AMPI_TEAM / 2u; k; k /= 2u)
-        most = ampi_larger(most, AMP_SHUFFLE(most, k));
-    return ampi_moment_scale(ampi_bits(most));
+        size = ampi_larger(size, AMP_SHUFFLE(size, k));
+    return size;
+#endif
 }
-AMPI_K void ampi_k_codes_narrow(
-    const uint32_t x[8], const uint32_t r[8], const ampi_k_updating *p, uint64_t at, uint32_t which) {
-    const float scale = ampi_k_block_scale(x), inverse = ampi_moment_inverse(scale);
-    uint32_t c[8], k;
-    ampi_k_u2 code;
+AMPI_K float ampi_k_block_inverse(float scale) {
+    if (ampi_bits(scale) - 0x0f800000u <= 0x60000000u) return ampi_recip(scale); /* 2^-96 ... 2^96 */
+    return ampi_moment_inverse(scale);
+}
+/* The end of a block, by a whole warp; at: the thread's first element. */
+AMPI_K void ampi_k_codes_end(ampi_k_codes *b, const ampi_k_updating *p, ampi_k_codes_room *room, uint64_t at) {
+    float inverse[AMP_MOMENTS];
+    uint32_t i, k, r[4];
     AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        c[k] = ampi_scalar_moment_code(ampi_float(x[k]), inverse, r[k], which);
-    code.x = c[0] | c[1] << 8 | c[2] << 16 | c[3] << 24;
-    code.y = c[4] | c[5] << 8 | c[6] << 16 | c[7] << 24;
-    *ampi_k_codes_at(&p->e, which, at) = code;
-    AMP_SYNC_TEAM(); /* all have read the old scale */
-    if (threadIdx.x % AMPI_TEAM == 0) ampi_moment_scales(&p->e, which)[at / AMP_MOMENT_BLOCK] = scale;
-}
-AMPI_K void ampi_k_codes_store(const ampi_k_working<8> *x, const ampi_k_updating *p, uint64_t at) {
-    uint32_t r[8];
-    if (p->coded == 0) return;
-    ampi_k_draw8(r, p->keys + AMPI_KEYS * (uint32_t)AMP_STORED_MOMENT_1, p->draw.stream, at);
-    ampi_k_codes_narrow(x->b, r, p, at, 0);
-    if (p->coded > 1) ampi_k_codes_narrow(x->v, r, p, at, 1);
+    for (i = 0; i < (uint32_t)AMP_MOMENTS; i++) {
+        b->scale[i] = ampi_moment_scale(ampi_bits(ampi_k_warp_largest(b->largest[i])));
+        inverse[i] = ampi_k_block_inverse(b->scale[i]);
+    }
+    AMP_NO_UNROLL
+    for (k = 0; k < 2u; k++, at += AMPI_HALF) {
+        ampi_k_draw4(r, p->keys + AMPI_KEYS * (uint32_t)AMP_STORED_MOMENT_1, p->draw.stream, at);
+        ampi_k_codes_narrow(p, room, &room->of[k][0][threadIdx.x], r, inverse[0], at, 0);
+        if (p->coded > 1) ampi_k_codes_narrow(p, room, &room->of[k][1][threadIdx.x], r, inverse[1], at, 1);
+    }
+    at -= 2u * AMPI_HALF; /* all have read the old scales: shuffles wait for them */
+    if (threadIdx.x % AMPI_TEAM != 0) return;
+    AMP_UNROLL
+    for (i = 0; i < (uint32_t)AMP_MOMENTS; i++)
+        if ((int)i < p->coded) ampi_moment_scales(&p->e, i)[at / AMP_MOMENT_BLOCK] = b->scale[i];
 }
 
-/* One element of a thread's eight: its weight is stored, its new moments go to *b and *v. */
+/* A thread's elements of a half, from `at` on, as they lie in memory; b and v are codes. */
+AMPI_K void ampi_k_codes_fetch(ampi_k_raws<4> *r, const ampi_k_updating *p, uint64_t at) {
+    ampi_k_update_fetch(r, p, at);
+    r->b.eight.a.x = r->v.eight.a.x = 0;
+    if (p->coded > 0) r->b.eight.a.x = *(const ampi_k_u32 *)ampi_k_codes_at(&p->e, 0, at);
+    if (p->coded > 1) r->v.eight.a.x = *(const ampi_k_u32 *)ampi_k_codes_at(&p->e, 1, at);
+}
+/* Their weights are stored, new moments left in `to`. */
 template <int kind>
-AMPI_K uint32_t ampi_k_codes_one(const ampi_k_updating *p, const ampi_k_codes *old, uint32_t k, uint64_t at,
-    const amp_coef *coef, ampi_k_tally *tally, uint32_t *b, uint32_t *v) {
-    const uint32_t by = 8u * (k % 4u);
-    const ampi_k_u2 m0 = old->code[0], m1 = old->code[1];
-    ampi_k_working<1> x;
-    uint32_t update, found;
-    ampi_k_update_load<kind>(&x, p, at);
-    x.b[0] = ampi_bits(ampi_scalar_moment_value((k < 4u ? m0.x : m0.y) >> by & 0xffu, old->scale[0], 0));
-    x.v[0] = ampi_bits(ampi_scalar_moment_value((k < 4u ? m1.x : m1.y) >> by & 0xffu, old->scale[1], 1));
-    update = ampi_k_update_counted<kind>(&x, 0, at, coef, kind == AMP_UPDATE_SGD && p->brief, tally);
-    *b = x.b[0];
-    *v = x.v[0];
-    if (p->zero) p->zero[at] = 0.0f;
-    found = ampi_k_update_weights<1>(x.w, p, at);
-    tally->counts += (update & (uint32_t)(x.kept[0] == x.w[0])) << 16;
+AMPI_K uint32_t ampi_k_codes_four(const ampi_k_raws<4> *r, ampi_k_codes *b, const ampi_k_updating *p,
+    const ampi_k_codes_room *room, ampi_k_u4 (*to)[AMP_BLOCK], uint64_t at, const amp_coef *coef) {
+    const uint32_t m = r->b.eight.a.x, v = r->v.eight.a.x;
+    ampi_k_working<4> x;
+    uint32_t k, found;
+    float step[4];
+    ampi_k_update_widen(&x, r, p);
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        x.b[k] = ampi_bits(amp_mul(room->value[0][m >> 8u * k & 0xffu], b->scale[0]));
+        x.v[k] = ampi_bits(amp_mul(room->value[1][v >> 8u * k & 0xffu], b->scale[1]));
+    }
+    ampi_k_update_rule<kind>(step, &x, coef, p->brief);
+    if (p->zero) {
+        const uint32_t none[4] = {0, 0, 0, 0};
+        ampi_k_put4(p->zero + at, none, AMPI_K_STREAM);
+    }
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        b->largest[0] = ampi_larger(b->largest[0], ampi_magnitude(ampi_float(x.b[k])));
+        b->largest[1] = ampi_larger(b->largest[1], ampi_magnitude(ampi_float(x.v[k])));
+    }
+    to[0][threadIdx.x] = ampi_k_four(x.b);
+    to[1][threadIdx.x] = ampi_k_four(x.v);
+    found = ampi_k_update_weights<0>(x.w, p, at);
     return x.inf ? found | AMP_MOMENT_OVERFLOW : found;
 }
-/* The eight elements from `at` on, those before `end`. Where threads of a warp have fewer, the others' are 0. */
+/* The same one by one, of those before `end`; the others are 0. */
 template <int kind>
-AMPI_K uint32_t ampi_k_codes_each(ampi_k_working<8> *x, const ampi_k_updating *p, const ampi_k_codes *old, uint64_t at,
+AMPI_K uint32_t ampi_k_codes_each(ampi_k_codes *b, const ampi_k_updating *p, ampi_k_u4 (*to)[AMP_BLOCK], uint64_t at,
     uint64_t end, const amp_coef *coef, ampi_k_tally *tally) {
-    AMP_SHARED(uint32_t, kept, AMP_MOMENTS * 8 * AMP_BLOCK);
-    const uint32_t m = ampi_k_group(at, end);
-    uint32_t *own = kept + threadIdx.x, k, found = 0;
+    ampi_k_u32 *m = (ampi_k_u32 *)&to[0][threadIdx.x], *v = (ampi_k_u32 *)&to[1][threadIdx.x];
+    uint32_t k, update, found = 0;
     AMP_NO_UNROLL
-    for (k = 0; k < 8u; k++, own += AMP_MOMENTS * AMP_BLOCK) {
-        own[0] = own[AMP_BLOCK] = 0;
-        if (k < m) found |= ampi_k_codes_one<kind>(p, old, k, at + k, coef, tally, &own[0], &own[AMP_BLOCK]);
-    }
-    own = kept + threadIdx.x;
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++) {
-        x->b[k] = own[AMP_MOMENTS * AMP_BLOCK * k];
-        x->v[k] = own[AMP_MOMENTS * AMP_BLOCK * k + AMP_BLOCK];
+    for (k = 0; k < 4u; k++, at++) {
+        ampi_k_working<1> x;
+        m[k] = v[k] = 0;
+        if (at >= end) continue;
+        ampi_k_update_load(&x, p, at);
+        if (p->coded > 0) x.b[0] = ampi_bits(ampi_scalar_moment_value(*ampi_k_codes_at(&p->e, 0, at), b->scale[0], 0));
+        if (p->coded > 1) x.v[0] = ampi_bits(ampi_scalar_moment_value(*ampi_k_codes_at(&p->e, 1, at), b->scale[1], 1));
+        update = ampi_k_update_counted<kind>(&x, 0, at, coef, kind == AMP_UPDATE_SGD && p->brief, tally);
+        m[k] = x.b[0];
+        v[k] = x.v[0];
+        b->largest[0] = ampi_larger(b->largest[0], ampi_magnitude(ampi_float(x.b[0])));
+        b->largest[1] = ampi_larger(b->largest[1], ampi_magnitude(ampi_float(x.v[0])));
+        if (p->zero) p->zero[at] = 0.0f;
+        found |= ampi_k_update_weights<1>(x.w, p, at);
+        tally->counts += (update & (uint32_t)(x.kept[0] == x.w[0])) << 16;
+        if (x.inf) found |= AMP_MOMENT_OVERFLOW;
     }
     return found;
 }
-template <int kind>
-AMPI_K uint32_t ampi_k_codes_eight(
-    ampi_k_working<8> *x, const ampi_k_updating *p, const ampi_k_codes *old, uint64_t at, const amp_coef *coef) {
-    uint32_t k, found;
-    float step[8];
-    ampi_k_update_load<kind>(x, p, at);
-    ampi_k_codes_widen(x->b, old, 0);
-    ampi_k_codes_widen(x->v, old, 1);
-    ampi_k_update_rule<kind>(step, x, coef, p->brief);
-    AMP_UNROLL
-    for (k = 0; p->zero && k < 2u; k++) {
-        const uint32_t none[4] = {0, 0, 0, 0};
-        ampi_k_put4(p->zero + at + 4u * k, none, AMPI_K_STREAM);
+/* What is under way while a half is worked on: the next one, and the scales of its block. */
+typedef struct ampi_k_codes_ahead {
+    ampi_k_raws<4> half;
+    float scale[AMP_MOMENTS];
+} ampi_k_codes_ahead;
+/* A block whose elements all are there and aligned. next: where the next block is, or any other. early: the next half
+   is loaded before one is worked on, not after. */
+template <int kind, int early>
+AMPI_K uint32_t ampi_k_codes_block(ampi_k_codes_ahead *ahead, const ampi_k_updating *p, ampi_k_codes_room *room,
+    uint64_t at, uint64_t next, const amp_coef *coef) {
+    uint32_t k, found = 0;
+    ampi_k_codes b = {{ahead->scale[0], ahead->scale[1]}, {0.0f, 0.0f}};
+    if (early)
+        ampi_k_codes_scales(ahead->scale, p, next);
+    else
+        ampi_k_codes_scales(b.scale, p, at);
+    AMP_NO_UNROLL
+    for (k = 0; k < 2u; k++) {
+        ampi_k_raws<4> own = ahead->half;
+        if (early)
+            ampi_k_codes_fetch(&ahead->half, p, k == 0 ? at + AMPI_HALF : next);
+        else
+            ampi_k_codes_fetch(&own, p, at + k * AMPI_HALF);
+        found |= ampi_k_codes_four<kind>(&own, &b, p, room, room->of[k], at + k * AMPI_HALF, coef);
     }
-    found = ampi_k_update_weights<0>(x->w, p, at);
-    return x->inf ? found | AMP_MOMENT_OVERFLOW : found;
+    if (p->coded > 0) ampi_k_codes_end(&b, p, room, at);
+    return found;
+}
+/* All such blocks of a piece; returns where they end. */
+template <int kind, int early>
+AMPI_K uint64_t ampi_k_codes_blocks(uint32_t *found, const ampi_k_updating *p, ampi_k_codes_room *room, uint64_t at,
+    uint64_t last, const amp_coef *coef) {
+    ampi_k_codes_ahead ahead;
+    if (at + AMP_MOMENT_BLOCK > last) return at;
+    memset(&ahead, 0, sizeof ahead);
+    if (early) {
+        ampi_k_codes_fetch(&ahead.half, p, at);
+        ampi_k_codes_scales(ahead.scale, p, at);
+    }
+    AMP_NO_UNROLL
+    while (at + AMP_MOMENT_BLOCK <= last) {
+        const uint64_t next = at + AMPI_TEAMS * AMP_MOMENT_BLOCK;
+        const uint64_t then = next + AMP_MOMENT_BLOCK <= last ? next : at;
+        *found |= ampi_k_codes_block<kind, early>(&ahead, p, room, at, then, coef);
+        at = next;
+    }
+    return at;
+}
+template <int kind>
+AMPI_K uint32_t ampi_k_codes_part(const ampi_k_updating *p, ampi_k_codes_room *room, uint64_t at, uint64_t end,
+    const amp_coef *coef, ampi_k_tally *tally) {
+    ampi_k_codes b = {{0.0f, 0.0f}, {0.0f, 0.0f}};
+    uint32_t k, found = 0;
+    ampi_k_codes_scales(b.scale, p, at);
+    AMP_NO_UNROLL
+    for (k = 0; k < 2u; k++)
+        found |= ampi_k_codes_each<kind>(&b, p, room->of[k], at + k * AMPI_HALF, end, coef, tally);
+    if (p->coded > 0) ampi_k_codes_end(&b, p, room, at);
+    return found;
+}
+/* Most updates with 8-bit moments: Adam, weights in BF16 and a remainder, gradients in BF16. What is the same in all of
+   them is said to the compiler, which then leaves out the questions. Returns where it ends. */
+AMPI_K int ampi_k_codes_are_usual(const ampi_k_updating *p, const amp_coef *c) {
+    if (!p->pair || p->e.model_dtype != AMP_BF16 || p->stochastic) return 0;
+    if (p->grad_type != AMP_BF16 || !p->grad_wide || p->zero) return 0;
+    return p->coded == 2 && p->brief && !ampi_nonzero(c->limit) && !ampi_nonzero(c->l2);
+}
+template <int layout>
+AMPI_K uint64_t ampi_k_codes_usual(uint32_t *found, const ampi_k_updating *p, const amp_coef *coef,
+    ampi_k_codes_room *room, uint64_t at, uint64_t last) {
+    ampi_k_updating q = *p;
+    amp_coef c = *coef;
+    q.e.layout = (amp_master)layout;
+    q.e.model_dtype = q.weight_type = q.grad_type = AMP_BF16;
+    q.e.moment_dtype = AMP_MOMENT_8BIT;
+    q.low_type = ampi_low_type((amp_master)layout);
+    q.e.master = NULL;
+    q.weights = q.e.model;
+    q.zero = NULL;
+    q.stochastic = 0;
+    q.pair = q.grad_wide = q.brief = 1;
+    q.coded = 2;
+    c.limit = c.l2 = 0.0f;
+    return ampi_k_codes_blocks<AMP_UPDATE_ADAM, 1>(found, &q, room, at, last, &c);
 }
 template <int kind> struct ampi_k_codes_way {
     static AMPI_K_AT void piece(
         ampi_k_updating *p, const ampi_k_piece *c, const amp_coef *coef, const amp_update_job &job) {
-        ampi_k_tally tally = ampi_k_tally_begin(&p->e, job.count ? job.count : 1u);
+        const uint64_t end = c->base + c->n;
+        ampi_k_codes_room *room = ampi_k_codes_room_of_block();
         const ampi_k_ends ends = ampi_k_update_ends(p, c->base);
         const int whole = !job.count && !ends.never && ends.head == 0;
-        const uint64_t end = c->base + c->n;
-        uint64_t first = c->base + threadIdx.x / AMPI_TEAM * AMP_MOMENT_BLOCK;
+        uint64_t at = c->base + threadIdx.x / AMPI_TEAM * AMP_MOMENT_BLOCK + 4u * (threadIdx.x % AMPI_TEAM);
+        const uint64_t last = end + 4u * (threadIdx.x % AMPI_TEAM); /* of the same thread */
         uint32_t found = 0;
         p->coded = p->moments;
         p->moments = 0;
-        for (; first < end; first += AMPI_TEAMS * AMP_MOMENT_BLOCK) {
-            const uint64_t at = first + 8u * (threadIdx.x % AMPI_TEAM);
-            ampi_k_working<8> x;
-            ampi_k_codes old;
-            ampi_k_codes_fetch(&old, p, at);
-            if (whole && first + AMP_MOMENT_BLOCK <= end)
-                found |= ampi_k_codes_eight<kind>(&x, p, &old, at, coef);
-            else
-                found |= ampi_k_codes_each<kind>(&x, p, &old, at, end, coef, &tally);
-            ampi_k_codes_store(&x, p, at);
+        if (kind == AMP_UPDATE_ADAM && whole && ampi_k_codes_are_usual(p, coef)) {
+            if (p->e.layout == AMP_MASTER_SPLIT)
+                at = ampi_k_codes_usual<AMP_MASTER_SPLIT>(&found, p, coef, room, at, last);
+            if (p->e.layout == AMP_MASTER_SPLIT8)
+                at = ampi_k_codes_usual<AMP_MASTER_SPLIT8>(&found, p, coef, room, at, last);
         }
+        if (whole) at = ampi_k_codes_blocks<kind, 0>(&found, p, room, at, last, coef);
+        ampi_k_tally tally = ampi_k_tally_begin(&p->e, job.count ? job.count : 1u);
+        AMP_NO_UNROLL
+        for (; at < last; at += AMPI_TEAMS * AMP_MOMENT_BLOCK)
+            found |= ampi_k_codes_part<kind>(p, room, at, end, coef, &tally);
         ampi_k_note_overflows(found, job.record, job.mirror);
         if (job.count) ampi_k_tally_end(&tally, &job.table.counts[c->param]);
     }
 };
+/* Three blocks on an SM hide what two wait for; from sm_100 on the compiler has no registers for three. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#  define AMPI_CODES_BLOCKS 2
+#else
+#  define AMPI_CODES_BLOCKS 3
+#endif
 template <int kind> /* counts lost updates if it is asked to */
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
+static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_CODES_BLOCKS)
     ampi_k_update_codes(const AMP_GRID_CONSTANT amp_update_job job, uint32_t cuts) {
+    ampi_k_codes_tables(ampi_k_codes_room_of_block());
     ampi_k_update_all<kind, ampi_k_codes_way<kind>>(job, cuts);
 }
 /* ==== >>device-losses ============================================================================================
@@ -4981,12 +5342,13 @@ static amp_status ampi_cu_set_record(
     }
     return AMP_OK;
 }
-/* Into how many pieces, as a power of 2: as many as an average chunk is long; of small sets more, down to eight
-   elements a thread, so that every SM has work. */
-static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
+/* Into how many pieces of about so many elements a chunk is cut, as a power of 2, for an average chunk; of small sets
+   into more, down to eight elements a thread, so that every SM has work. */
+static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t, uint64_t piece) {
     uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u), few = 2u * (uint64_t)c->sms;
-    uint32_t cuts = average > AMPI_PIECE ? 1u : 0u;
-    if (average > 2u * AMPI_PIECE) cuts = 2u;
+    uint32_t cuts = 0;
+    while (average > piece << cuts && piece << cuts < AMP_CHUNK)
+        cuts++;
     while (t->n_elements << cuts < few * AMP_CHUNK && (uint32_t)AMP_BLOCK << cuts < AMP_CHUNK / 8u)
         cuts++;
     return cuts;
@@ -4994,9 +5356,9 @@ static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    const int codes = job->moment == AMP_MOMENT_8BIT; /* whose blocks take longer to begin */
+    uint32_t cuts = ampi_cu_cuts(c, &job->table, codes ? 2u * AMPI_PIECE : AMPI_PIECE);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    const int codes = job->moment == AMP_MOMENT_8BIT;
 #define AMP_X(kind_, rule, moments) \
     if (job->kind == kind_ && codes) return ampi_cu_stream(c, pieces, ampi_k_update_codes<kind_>, *job, cuts); \
     if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts); \
@@ -5014,12 +5376,12 @@ static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table, AMPI_PIECE);
     return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_add, *job, cuts);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table, AMPI_PIECE);
     return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_clip, *job, cuts);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {

@@ -170,9 +170,10 @@ AMP_INLINE float ampi_at_least(float x, float limit) { return amp_less(x, limit)
 AMP_INLINE float ampi_at_most(float x, float limit) { return amp_less(limit, x) ? limit : x; }
 #  endif
 AMPI_OP2(ampi_larger, float, "max.f32", "f") /* a, where b is NaN */
-/* 1 / x and 1 / sqrt(x), nearly, for numbers in the middle of the range. */
+/* 1 / x, 1 / sqrt(x) and sqrt(x), nearly, for numbers in the middle of the range. */
 AMPI_OP1(ampi_about_inverse, float, float, "rcp.approx.ftz.f32", "f", "f")
 AMPI_OP1(ampi_about_rsqrt, float, float, "rsqrt.approx.ftz.f32", "f", "f")
+AMPI_OP1(ampi_about_root, float, float, "sqrt.approx.ftz.f32", "f", "f")
 /* The root, rounded to nearest, of a number in the middle of the range: what ptxas makes of sqrt.rn, without the branch
    for others. */
 AMP_INLINE float ampi_root(float x) {
@@ -191,6 +192,7 @@ AMP_INLINE float ampi_magnitude(float x) { return ampi_float(ampi_bits(x) & 0x7f
 AMP_INLINE float ampi_larger(float a, float b) { return amp_less(a, b) && !amp_is_nan(b) ? b : a; }
 AMP_INLINE float ampi_about_inverse(float x) { return amp_div(1.0f, x); }
 AMP_INLINE float ampi_about_rsqrt(float x) { return amp_div(1.0f, amp_sqrt(x)); }
+AMP_INLINE float ampi_about_root(float x) { return amp_sqrt(x); }
 AMP_INLINE float ampi_root(float x) { return amp_sqrt(x); }
 AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif

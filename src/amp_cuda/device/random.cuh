@@ -126,7 +126,17 @@ AMPI_K ampi_k_u4 ampi_k_two_keys(uint64_t seed, uint32_t i) {
     key.w = key.y + 0xBB67AE85u;
     return key;
 }
-/* amp_random of eight in a row; index: a multiple of 4 */
+/* amp_random of four and of eight in a row; index: a multiple of 4 */
+AMPI_K void ampi_k_draw4(uint32_t r[4], const ampi_k_u4 *keys, uint64_t stream, uint64_t index) {
+    uint32_t k;
+    ampi_k_philox_begin(r, stream, index >> 2);
+    AMP_UNROLL
+    for (k = 0; k < AMPI_KEYS; k++) {
+        ampi_k_u4 key = keys[k];
+        ampi_k_philox_round(r, key.x, key.y);
+        ampi_k_philox_round(r, key.z, key.w);
+    }
+}
 AMPI_K void ampi_k_draw8(uint32_t r[8], const ampi_k_u4 *keys, uint64_t stream, uint64_t index) {
     uint32_t k;
     ampi_k_philox_begin(r, stream, index >> 2);

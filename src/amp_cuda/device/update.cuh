@@ -89,15 +89,45 @@ AMPI_K void ampi_k_tally_end(const ampi_k_tally *t, amp_update_count *to) {
     __syncthreads();
 }
 
-/* An update works on eight elements at a time, or on one: at the ends of arrays, and where addresses are odd. These
-   give both the same names. */
+/* An update works on eight elements at a time, on four where moments have 8 bits, or on one: at the ends of arrays, and
+   where addresses are odd. These give all of them the same names. Four are the first half of eight, whose other half is
+   0, for compilers to leave out. */
+typedef struct ampi_k_raw4 { ampi_k_raw eight; } ampi_k_raw4;
 template <int N> struct ampi_k_raw_of { typedef ampi_k_raw type; };
+template <> struct ampi_k_raw_of<4> { typedef ampi_k_raw4 type; };
 template <> struct ampi_k_raw_of<1> { typedef uint32_t type; };
 AMPI_K void ampi_k_fetch(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
     ampi_k_fetch8(r, p, t, i, wide);
 }
+AMPI_K void ampi_k_fetch(ampi_k_raw4 *r, const void *p, amp_dtype t, size_t i, int wide) {
+    const char *at = (const char *)p + amp_dtype_size(t) * i;
+    ampi_k_raw *eight = &r->eight;
+    memset(r, 0, sizeof *r);
+    if (!wide) {
+        ampi_k_gather8(eight, p, t, i, 0, 4);
+    } else if (t == AMP_F32) {
+        eight->a = ampi_k_ld4((const ampi_k_u4 *)at, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        const ampi_k_u2 a = *(const ampi_k_u2 *)at;
+        eight->a.x = a.x;
+        eight->a.y = a.y;
+    } else {
+        eight->a.x = *(const ampi_k_u32 *)at;
+    }
+}
 AMPI_K void ampi_k_fetch(uint32_t *r, const void *p, amp_dtype t, size_t i, int) { *r = ampi_load_pattern(p, t, i); }
+AMPI_K void ampi_k_first_half(uint32_t (&x)[4], const uint32_t (&y)[8]) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++)
+        x[k] = y[k];
+}
 AMPI_K void ampi_k_patterns(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_patterns8(x, r, t); }
+AMPI_K void ampi_k_patterns(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t) {
+    uint32_t y[8];
+    ampi_k_patterns8(y, &r->eight, t);
+    ampi_k_first_half(x, y);
+}
 AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
 /* To float bits; a NaN may become any NaN, as it does in the arithmetic that follows. */
 AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) {
@@ -110,21 +140,40 @@ AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) {
     else
         ampi_k_widen8(x, r, t);
 }
+AMPI_K void ampi_k_widen(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t) {
+    uint32_t y[8];
+    ampi_k_widen(y, &r->eight, t);
+    ampi_k_first_half(x, y);
+}
 AMPI_K void ampi_k_widen(uint32_t (&x)[1], const uint32_t *r, amp_dtype t) { x[0] = ampi_decode_any(*r, t); }
 AMPI_K void ampi_k_store(const uint32_t (&x)[8], void *p, amp_dtype t, size_t i, int wide) {
     ampi_k_store8(x, p, t, i, 8, wide);
+}
+AMPI_K void ampi_k_store(const uint32_t (&x)[4], void *p, amp_dtype t, size_t i, int wide) {
+    char *at = (char *)p + amp_dtype_size(t) * i;
+    if (t == AMP_F32) {
+        ampi_k_put4(at, x, wide);
+    } else if (amp_dtype_size(t) == 2u) {
+        ampi_k_u2 a = {x[0] | x[1] << 16, x[2] | x[3] << 16};
+        *(ampi_k_u2 *)at = a;
+    } else {
+        *(ampi_k_u32 *)at = x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24;
+    }
 }
 AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i, int) {
     ampi_store_pattern(p, t, i, x[0]);
 }
 
 /* Stores float bits rounded to 16 bits, which are left in x; 1: an Inf or a NaN is among them. */
-AMPI_K uint32_t ampi_k_store_short(
-    uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
+AMPI_K void ampi_k_short_of(uint32_t w[4], const uint32_t x[8], const uint32_t r[8], amp_dtype t, amp_rounding how) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    uint32_t w[4], k;
     if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
+}
+AMPI_K uint32_t ampi_k_store_short(
+    uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
+    uint32_t w[4], k;
+    ampi_k_short_of(w, x, r, t, how);
     ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
@@ -139,6 +188,26 @@ AMPI_K uint32_t ampi_k_store_drawn(
     if (t == AMP_BF16) return ampi_k_store_short(x, r, to, AMP_BF16, at, AMP_STOCHASTIC, wide);
     return ampi_k_store_short(x, r, to, AMP_F16, at, AMP_STOCHASTIC, wide);
 }
+AMPI_K uint32_t ampi_k_store_short4(
+    uint32_t (&x)[4], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how) {
+    const uint32_t y[8] = {x[0], x[1], x[2], x[3], 0, 0, 0, 0};
+    uint32_t w[4];
+    ampi_k_u2 two;
+    ampi_k_short_of(w, y, r, t, how);
+    two.x = w[0];
+    two.y = w[1];
+    *(ampi_k_u2 *)((char *)p + 2u * at) = two;
+    ampi_k_unpack2(x, two.x);
+    ampi_k_unpack2(x + 2, two.y);
+    return ampi_k_odd(two.x, two.y, t);
+}
+AMPI_K uint32_t ampi_k_store_drawn(
+    uint32_t (&x)[4], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
+    uint32_t r[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    ampi_k_draw4(r, p->keys + AMPI_KEYS * (uint32_t)what, p->draw.stream, at);
+    if (t == AMP_BF16) return ampi_k_store_short4(x, r, to, AMP_BF16, at, AMP_STOCHASTIC);
+    return ampi_k_store_short4(x, r, to, AMP_F16, at, AMP_STOCHASTIC);
+}
 AMPI_K uint32_t ampi_k_store_drawn(
     uint32_t (&x)[1], const ampi_k_updating *p, amp_stored what, void *to, amp_dtype t, uint64_t at) {
     amp_draw d = amp_draw_for(p->draw, what);
@@ -149,6 +218,10 @@ AMPI_K uint32_t ampi_k_store_drawn(
 AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[8], void *to, amp_dtype t, uint64_t at) {
     if (t == AMP_BF16) return ampi_k_store_short(x, NULL, to, AMP_BF16, at, AMP_NEAREST, 1);
     return ampi_k_store_short(x, NULL, to, AMP_F16, at, AMP_NEAREST, 1);
+}
+AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[4], void *to, amp_dtype t, uint64_t at) {
+    if (t == AMP_BF16) return ampi_k_store_short4(x, NULL, to, AMP_BF16, at, AMP_NEAREST);
+    return ampi_k_store_short4(x, NULL, to, AMP_F16, at, AMP_NEAREST);
 }
 AMPI_K uint32_t ampi_k_store_nearest(uint32_t (&x)[1], void *to, amp_dtype t, uint64_t at) {
     x[0] = ampi_encode_any(x[0], t, AMP_NEAREST, 0, 0);
@@ -174,37 +247,71 @@ AMPI_K void ampi_k_unpair(ampi_k_working<N> *x, const raw *model, const raw *res
     }
 }
 
+/* Four of SPLIT or SPLIT8 in BF16, the quick way; 0: it is wrong, for Inf or NaN is among them, or a zero of SPLIT8
+   whose remainder takes it past zero. The others have no quick way. */
+AMPI_K int ampi_k_unpair_brief(
+    ampi_k_working<4> *x, const ampi_k_raw4 *model, const ampi_k_raw4 *rest, const amp_param_entry *e) {
+    const uint32_t by = e->layout == AMP_MASTER_SPLIT8 ? 24u : 16u;
+    uint32_t copy[4], low[4], k, past = 0;
+    if (e->model_dtype != AMP_BF16 || e->layout == AMP_MASTER_KAHAN) return 0;
+    ampi_k_patterns(copy, model, AMP_BF16);
+    ampi_k_patterns(low, rest, ampi_low_type(e->layout));
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        const uint32_t high = copy[k] << 16;
+        x->kept[k] = copy[k] | low[k] << 16;
+        x->w[k] = high + (uint32_t)((int32_t)(low[k] << by) >> 16);
+        past |= high ^ x->w[k];
+    }
+    if (e->layout == AMP_MASTER_SPLIT) past = 0;
+    return !(past >> 31) && !ampi_k_odd(model->eight.a.x, model->eight.a.y, AMP_BF16);
+}
+template <int N, class raw>
+AMPI_K int ampi_k_unpair_brief(ampi_k_working<N> *, const raw *, const raw *, const amp_param_entry *) {
+    return 0;
+}
+
 /* All loads before the first use. Weights and moments are streamed: until the next step nobody wants them. */
-template <int kind, int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+template <int N> struct ampi_k_raws { typename ampi_k_raw_of<N>::type g, w, low, b, v; };
+template <int N> AMPI_K void ampi_k_update_fetch(ampi_k_raws<N> *r, const ampi_k_updating *p, uint64_t at) {
     const amp_param_entry *e = &p->e;
-    typename ampi_k_raw_of<N>::type rg, rw, rl, rb, rv;
-    uint32_t k;
 #if !defined(__CUDACC__)
-    memset(&rl, 0, sizeof rl);
-    memset(&rb, 0, sizeof rb);
-    memset(&rv, 0, sizeof rv);
+    memset(r, 0, sizeof *r);
 #endif
-    ampi_k_fetch(&rg, p->grad, p->grad_type, at, p->grad_wide);
-    ampi_k_fetch(&rw, p->weights, p->weight_type, at, AMPI_K_STREAM);
-    if (p->pair) ampi_k_fetch(&rl, e->low, p->low_type, at, AMPI_K_STREAM);
-    if (p->moments > 0) ampi_k_fetch(&rb, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
-    if (p->moments > 1) ampi_k_fetch(&rv, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+    ampi_k_fetch(&r->g, p->grad, p->grad_type, at, p->grad_wide);
+    ampi_k_fetch(&r->w, p->weights, p->weight_type, at, AMPI_K_STREAM);
+    if (p->pair) ampi_k_fetch(&r->low, e->low, p->low_type, at, AMPI_K_STREAM);
+    if (p->moments > 0) ampi_k_fetch(&r->b, e->moment[0], e->moment_dtype, at, AMPI_K_STREAM);
+    if (p->moments > 1) ampi_k_fetch(&r->v, e->moment[1], e->moment_dtype, at, AMPI_K_STREAM);
+}
+template <int N>
+AMPI_K void ampi_k_update_widen(ampi_k_working<N> *x, const ampi_k_raws<N> *r, const ampi_k_updating *p) {
+    const amp_param_entry *e = &p->e;
+    uint32_t k;
     AMP_UNROLL
     for (k = 0; k < N; k++)
         x->b[k] = x->v[k] = 0;
     x->inf = 0;
     if (p->pair) {
 #define AMPI_K_UNPAIR(L, T) \
-    if (e->layout == AMP_MASTER_##L && e->model_dtype == AMP_##T) ampi_k_unpair(x, &rw, &rl, AMP_MASTER_##L, AMP_##T);
-        AMPI_K_PAIRS(AMPI_K_UNPAIR)
+    if (e->layout == AMP_MASTER_##L && e->model_dtype == AMP_##T) \
+        ampi_k_unpair(x, &r->w, &r->low, AMP_MASTER_##L, AMP_##T);
+        if (!ampi_k_unpair_brief(x, &r->w, &r->low, e)) {
+            AMPI_K_PAIRS(AMPI_K_UNPAIR)
+        }
 #undef AMPI_K_UNPAIR
     } else {
-        ampi_k_patterns(x->kept, &rw, p->weight_type);
-        ampi_k_widen(x->w, &rw, p->weight_type);
+        ampi_k_patterns(x->kept, &r->w, p->weight_type);
+        ampi_k_widen(x->w, &r->w, p->weight_type);
     }
-    if (p->moments > 0) ampi_k_widen(x->b, &rb, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
-    if (p->moments > 1) ampi_k_widen(x->v, &rv, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
-    ampi_k_widen(x->g, &rg, p->grad_type);
+    if (p->moments > 0) ampi_k_widen(x->b, &r->b, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
+    if (p->moments > 1) ampi_k_widen(x->v, &r->v, e->moment_dtype == AMP_F32 ? AMP_F32 : AMP_BF16);
+    ampi_k_widen(x->g, &r->g, p->grad_type);
+}
+template <int N> AMPI_K void ampi_k_update_load(ampi_k_working<N> *x, const ampi_k_updating *p, uint64_t at) {
+    ampi_k_raws<N> r;
+    ampi_k_update_fetch(&r, p, at);
+    ampi_k_update_widen(x, &r, p);
 }
 template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k_updating *p, uint32_t i, uint64_t at) {
     const amp_param_entry *e = &p->e;
@@ -216,9 +323,51 @@ template <int N> AMPI_K void ampi_k_update_moment(uint32_t (&x)[N], const ampi_k
 AMPI_K void ampi_k_update_words(uint32_t (&r)[8], const ampi_k_updating *p, uint64_t at) { /* of the model copy */
     ampi_k_draw8(r, p->keys, p->draw.stream, at);
 }
+AMPI_K void ampi_k_update_words(uint32_t (&r)[4], const ampi_k_updating *p, uint64_t at) {
+    ampi_k_draw4(r, p->keys, p->draw.stream, at);
+}
 AMPI_K void ampi_k_update_words(uint32_t (&r)[1], const ampi_k_updating *p, uint64_t at) {
     r[0] = amp_random(p->draw.seed, p->draw.stream, at);
 }
+AMPI_K uint32_t ampi_k_low_bytes(const uint32_t x[4]) {
+    const uint32_t ab = __byte_perm(x[0], x[1], 0x0040u), cd = __byte_perm(x[2], x[3], 0x0040u);
+    return __byte_perm(ab, cd, 0x5410u);
+}
+/* Four in BF16, the quick way; 0: nothing was done, for Inf, NaN or such a zero is among them, or a tie that rounds
+   down: else SPLIT's remainder is the lower half of w. SPLIT8 rounds as ampi_split8_round does, with the sign. */
+AMPI_K int ampi_k_split4(const uint32_t (&w)[4], const amp_param_entry *e, uint64_t at) {
+    const ampi_k_u2 copy = {AMP_TO_BF16S(w[0], w[1]), AMP_TO_BF16S(w[2], w[3])};
+    const ampi_k_u2 low = {__byte_perm(w[0], w[1], 0x5410u), __byte_perm(w[2], w[3], 0x5410u)};
+    const uint32_t x = low.x ^ 0x80008000u, y = low.y ^ 0x80008000u;
+    const uint32_t tie = (((x - 0x00010001u) & ~x) | ((y - 0x00010001u) & ~y)) & 0x80008000u;
+    if (tie | ampi_k_odd(copy.x, copy.y, AMP_BF16)) return 0;
+    *(ampi_k_u2 *)((char *)e->low + 2u * at) = low;
+    *(ampi_k_u2 *)((char *)e->model + 2u * at) = copy;
+    return 1;
+}
+AMPI_K int ampi_k_split8_4(const uint32_t (&w)[4], const amp_param_entry *e, uint64_t at) {
+    uint32_t code[4], high[4], k, past = 0;
+    ampi_k_u2 copy;
+    AMP_UNROLL
+    for (k = 0; k < 4u; k++) {
+        code[k] = w[k] + 0x7fu + (w[k] >> 8 & 1u);
+        high[k] = code[k] + 0x8000u;
+        past |= high[k] ^ w[k];
+        code[k] >>= 8;
+    }
+    copy.x = __byte_perm(high[0], high[1], 0x7632u);
+    copy.y = __byte_perm(high[2], high[3], 0x7632u);
+    if (past >> 31 | ampi_k_odd(copy.x, copy.y, AMP_BF16)) return 0;
+    *(ampi_k_u32 *)((char *)e->low + at) = ampi_k_low_bytes(code);
+    *(ampi_k_u2 *)((char *)e->model + 2u * at) = copy;
+    return 1;
+}
+AMPI_K int ampi_k_pair_brief(const uint32_t (&w)[4], const ampi_k_updating *p, uint64_t at) {
+    if (p->e.model_dtype != AMP_BF16) return 0;
+    if (p->e.layout == AMP_MASTER_SPLIT) return ampi_k_split4(w, &p->e, at);
+    return p->e.layout == AMP_MASTER_SPLIT8 && !p->stochastic && ampi_k_split8_4(w, &p->e, at);
+}
+template <int N> AMPI_K int ampi_k_pair_brief(const uint32_t (&)[N], const ampi_k_updating *, uint64_t) { return 0; }
 /* Model copy and low part of SPLIT, SPLIT8 or KAHAN; as below. */
 template <int counted, int N>
 AMPI_K uint32_t ampi_k_pair(
@@ -240,6 +389,7 @@ AMPI_K uint32_t ampi_k_pair(
 template <int counted, int N>
 AMPI_K uint32_t ampi_k_update_pair(uint32_t (&w)[N], const ampi_k_updating *p, uint64_t at) {
     uint32_t r[N], k;
+    if (!counted && ampi_k_pair_brief(w, p, at)) return 0;
     AMP_UNROLL
     for (k = 0; k < N; k++)
         r[k] = 0;
@@ -284,17 +434,17 @@ AMPI_K int ampi_k_is_brief(const amp_coef *c) {
     if (ampi_bits(c->rsqrt_bc2) - 0x3a800000u > 0x14000000u) return 0;
     return ampi_bits(c->eps) - 0x23800000u <= 0x26000000u && step - 0x18800000u <= 0x45000000u;
 }
-/* Adam's steps of eight by the instructions that ptxas makes of sqrt.rn and div.rn for numbers in the middle of the
+/* Adam's steps of several by the instructions that ptxas makes of sqrt.rn and div.rn for numbers in the middle of the
    range (seen for sm_75 to sm_120; the last two of a quotient twice), whether they are there asked once. For that the
    second moment is multiplied by 2^64 and the first by 2^48, which is exact, so that tiny ones and 0 get there, too. 0:
    v is 2^62 or more or not a number, m 2^22 or more, or the quotient is subnormal. */
-AMPI_K int ampi_k_adam_brief(float (&step)[8], const ampi_k_working<8> *x, const amp_coef *c) {
+template <int N> AMPI_K int ampi_k_adam_brief(float (&step)[N], const ampi_k_working<N> *x, const amp_coef *c) {
     const float by = amp_mul(c->rsqrt_bc2, ampi_float(0x2f800000u)),
                 rate = amp_mul(c->step_size, ampi_float(0x27800000u));
     float largest = 0.0f;
     uint32_t k, most = 0, least = 0xffffffffu;
     AMP_UNROLL
-    for (k = 0; k < 8u; k++) {
+    for (k = 0; k < N; k++) {
         float v = amp_mul(ampi_float(x->v[k]), ampi_float(0x5f800000u));
         float a = amp_mul(ampi_float(x->b[k]), ampi_float(0x57800000u));
         float y = ampi_about_rsqrt(ampi_larger(v, ampi_float(0x0d800000u))), s = amp_mul(v, y), root, q;
@@ -406,7 +556,7 @@ AMPI_K uint32_t ampi_k_update_at(const ampi_k_updating *p, uint64_t at, const am
     ampi_k_working<N> x;
     float step[N];
     uint32_t k, updates = 0, found; /* updates: a bit for each */
-    ampi_k_update_load<kind>(&x, p, at);
+    ampi_k_update_load(&x, p, at);
     AMP_UNROLL
     for (k = 0; k < N; k++)
         if (counted)

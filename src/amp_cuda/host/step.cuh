@@ -93,12 +93,13 @@ static amp_status ampi_cu_set_record(
     }
     return AMP_OK;
 }
-/* Into how many pieces, as a power of 2: as many as an average chunk is long; of small sets more, down to eight
-   elements a thread, so that every SM has work. */
-static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
+/* Into how many pieces of about so many elements a chunk is cut, as a power of 2, for an average chunk; of small sets
+   into more, down to eight elements a thread, so that every SM has work. */
+static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t, uint64_t piece) {
     uint64_t average = t->n_elements / (t->n_chunks ? t->n_chunks : 1u), few = 2u * (uint64_t)c->sms;
-    uint32_t cuts = average > AMPI_PIECE ? 1u : 0u;
-    if (average > 2u * AMPI_PIECE) cuts = 2u;
+    uint32_t cuts = 0;
+    while (average > piece << cuts && piece << cuts < AMP_CHUNK)
+        cuts++;
     while (t->n_elements << cuts < few * AMP_CHUNK && (uint32_t)AMP_BLOCK << cuts < AMP_CHUNK / 8u)
         cuts++;
     return cuts;
@@ -106,9 +107,9 @@ static uint32_t ampi_cu_cuts(const ampi_cuda *c, const amp_param_table *t) {
 
 static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    const int codes = job->moment == AMP_MOMENT_8BIT; /* whose blocks take longer to begin */
+    uint32_t cuts = ampi_cu_cuts(c, &job->table, codes ? 2u * AMPI_PIECE : AMPI_PIECE);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
-    const int codes = job->moment == AMP_MOMENT_8BIT;
 #define AMP_X(kind_, rule, moments) \
     if (job->kind == kind_ && codes) return ampi_cu_stream(c, pieces, ampi_k_update_codes<kind_>, *job, cuts); \
     if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts); \
@@ -126,12 +127,12 @@ static amp_status ampi_cu_apply(amp_ctx *ctx, const amp_apply_job *job) {
 }
 static amp_status ampi_cu_add(amp_ctx *ctx, const amp_add_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table, AMPI_PIECE);
     return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_add, *job, cuts);
 }
 static amp_status ampi_cu_clip(amp_ctx *ctx, const amp_clip_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_cuts(c, &job->table);
+    uint32_t cuts = ampi_cu_cuts(c, &job->table, AMPI_PIECE);
     return ampi_cu_share(c, (uint64_t)job->table.n_chunks << cuts, ampi_k_clip, *job, cuts);
 }
 static amp_status ampi_cu_next_scale(amp_ctx *ctx, amp_scaler_state *state) {
