@@ -62,7 +62,7 @@ fi
 # ---- make fuzz ----
 seconds=$1 seed=${SEED:-$(date +%Y%m%d000000)} fuzz=$BUILD/fuzz
 mkdir -p "$fuzz" || exit 2
-sanitize='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+sanitize='-g -O1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow'
 echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n); int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { return n && d[0] > 300; }' >"$work/try.c"
 # shellcheck disable=SC2086
 if "$FUZZ_CC" $sanitize -fsanitize=fuzzer "$work/try.c" -o "$work/try" >/dev/null 2>&1; then

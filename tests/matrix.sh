@@ -57,8 +57,8 @@ clangxx-20|clang++|-x c++ -std=c++20 -O1 $W -pedantic||some
 tcc|tcc|||some
 no-simd|gcc|-std=c99 -O2 -DAMP_NO_SIMD $W||all
 no-threads|gcc|-std=c99 -O2 -DAMP_NO_THREADS $W||all
-asan-ubsan-gcc|gcc|-std=c99 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all||all
-asan-ubsan-clang|clang|-std=c99 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all||all
+asan-ubsan-gcc|gcc|-std=c99 -O1 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all||all
+asan-ubsan-clang|clang|-std=c99 -O1 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all||all
 tsan|clang|-std=c99 -O1 -g -fsanitize=thread||all
 msan|clang|-std=c99 -O1 -g -fsanitize=memory -fsanitize-memory-track-origins||no-modes
 valgrind|gcc|-std=c99 -O1 -g|valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite|no-modes
