@@ -223,7 +223,7 @@ c_family() {
         must "$cc: OpenMP" "$cc" -std=c99 -O1 -fopenmp $WARN $lean $linked openmp.c ${linked_object:+"$linked_object"} -o "$tmp/a" $LIBS && must "$cc: OpenMP, run" "$tmp/a"
     else skip "$cc has no OpenMP"; fi
     # 32 bits, where the libraries are there
-    echo 'int main(void){return 0;}' >"$tmp/m32.c"
+    printf '#include <errno.h>\nint main(void) { return errno != 0; }\n' >"$tmp/m32.c"
     if "$cc" -m32 "$tmp/m32.c" -o "$tmp/m32" >/dev/null 2>&1 && "$tmp/m32"; then
         # shellcheck disable=SC2086
         runs "$cc -m32" "$cc" -m32 -msse2 -mfpmath=sse -std=c99 $WARN $WARN_C strict.c
