@@ -1415,8 +1415,10 @@ static void subtract_both(t_run *t, amp_params *p, amp_params *q, const float *u
 /* Numbers of all sizes, whose lower bits are near to where a format rounds; Inf, NaN and zeros among them. */
 static float any_size(size_t k) {
     static const uint32_t lower[8] = {0, 0x8000u, 0x7fffu, 0x8001u, 0x1000u, 0x0fffu, 0x10u, 0xffffu};
+    static const uint32_t edges[8] = {
+        0x7f7f0000u, 0x7f800000u, 0x477f0000u, 0x47800000u, 0x38800000u, 0x33800000u, 0, 0x800000u};
     const uint32_t spread = (uint32_t)k * 2654435761u;
-    const uint32_t near = spread >> 1 & 0x7fff0000u;
+    const uint32_t near = k % 5u == 0 ? edges[spread >> 29] : spread >> 1 & 0x7fff0000u;
     return ampi_float(near | (uint32_t)(k & 1u) << 31 | lower[k / 2u % 8u]);
 }
 static void weight_store_is_apply(t_run *t) {
