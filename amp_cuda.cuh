@@ -2998,7 +2998,8 @@ AMPI_K void ampi_k_codes_end(ampi_k_codes *b, const ampi_k_updating *p, ampi_k_c
         ampi_k_codes_narrow(p, room, &room->of[k][0][threadIdx.x], r, inverse[0], at, 0);
         if (p->coded > 1) ampi_k_codes_narrow(p, room, &room->of[k][1][threadIdx.x], r, inverse[1], at, 1);
     }
-    at -= 2u * AMPI_HALF; /* all have read the old scales: shuffles wait for them */
+    at -= 2u * AMPI_HALF;
+    AMP_SYNC_TEAM(); /* all have read the old scales */
     if (threadIdx.x % AMPI_TEAM != 0) return;
     AMP_UNROLL
     for (i = 0; i < (uint32_t)AMP_MOMENTS; i++)
