@@ -10639,8 +10639,8 @@ typedef struct ampi_kernels {
 static __m128 ampi_four_terms(__m128 x, const float *a, size_t k) { return a ? _mm_mul_ps(_mm_set1_ps(a[k]), x) : x; }
 static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
     __m128 sum = _mm_loadu_ps(to), s, t, u, v;
-    size_t k;
-    for (k = 0; k + 4 <= n; k += 4) {
+    size_t k, left;
+    for (k = 0; k < n - n % 4u; k += 4) {
         s = _mm_loadu_ps(rows + k);
         t = _mm_loadu_ps(rows + ld + k);
         u = _mm_loadu_ps(rows + 2 * ld + k);
@@ -10651,7 +10651,7 @@ static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, 
         sum = _mm_add_ps(sum, ampi_four_terms(u, a, k + 2));
         sum = _mm_add_ps(sum, ampi_four_terms(v, a, k + 3));
     }
-    for (; k < n; k++) {
+    for (left = n % 4u; left; left--, k++) { /* gcc 12 at -O3 knows that it ends */
         s = _mm_setr_ps(rows[k], rows[ld + k], rows[2 * ld + k], rows[3 * ld + k]);
         sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
     }

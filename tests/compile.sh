@@ -401,7 +401,7 @@ cxx_family() {
         done
         looks "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN strict.c
         for e in gpt convnet debug release; do # nvcc compiles these for a GPU, and it is a C++ compiler
-            looks "$cxx: $e.c as C++" "$cxx" -x c++ -std=c++17 -Wall -Wextra -Werror -I../.. -DAMP_LINKED ../../examples/$e.c
+            must "$cxx: $e.c as C++" "$cxx" -x c++ -std=c++17 -Wall -Wextra -Werror -I../.. -DAMP_LINKED ../../examples/$e.c -fsyntax-only
         done
         [ -z "$full" ] || runs "$cxx: AMP_STATIC in two files" "$cxx" -x c++ -std=c++17 $WARN $lean static_a.c static_b.c
         # C++ program, implementation compiled as C, and the other way round
