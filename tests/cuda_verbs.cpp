@@ -3623,6 +3623,7 @@ static void test_faults(uint32_t flags, int first, int step) {
         for (k = first;; k += step) {
             hcu_reset();
             hcu_fail_call(NULL, k, 0, sticky);
+            warm_tunings = 0;
             amp_status s = life(flags, !sticky);
             const char *call = hcu_last_injected();
             if (!hcu_injected()) {
@@ -3630,7 +3631,8 @@ static void test_faults(uint32_t flags, int first, int step) {
                 break;
             }
             total++;
-            CHECK(s != AMP_OK || harmless(call) || at_end, "k %ld, sticky %d: %s swallowed", k, sticky, call);
+            CHECK(s != AMP_OK || harmless(call) || at_end || warm_tunings, "k %ld, sticky %d: %s swallowed", k, sticky,
+                call);
             if (sticky && s != AMP_OK)
                 CHECK(s == AMP_ERR_DEAD || s == AMP_ERR_NO_CUDA, "%s sticky -> %d: %s", call, (int)s, last_log);
             if (!sticky && s == AMP_ERR_DEAD)
@@ -3678,7 +3680,8 @@ static int one_failure(world *w, const verb *v, long k, int error, int sticky) {
         CHECK(s == AMP_ERR_DEAD || s == AMP_OK, "%s: %s sticky -> %d", v->name, call, (int)s);
         hcu_reset_counts();
         amp_status then = amp_sync(w->x);
-        const int told = strcmp(call, "cudaThreadExchangeStreamCaptureMode") != 0; /* it knows of no device */
+        const int told = strcmp(call, "cudaThreadExchangeStreamCaptureMode") != 0 && /* it knows of no device */
+            strcmp(call, "cudaStreamGetCaptureInfo") != 0; /* asked while the caller's device is current */
         CHECK(then == AMP_ERR_DEAD || !told, "%s: %s sticky -> %d, then amp_sync %d", v->name, call, (int)s, (int)then);
         CHECK(s == AMP_OK || hcu_calls(NULL) == 0, "%ld calls to a device that is known to be dead", hcu_calls(NULL));
         hcu_reset();
