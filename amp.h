@@ -14076,6 +14076,10 @@ AMPI_INNER void AMPI_F(store_step)(char *d, amp_dtype t, AMPI_WORDS v0, AMPI_WOR
         AMPI_F(store8)(d, v0, v1, v2, v3);
     }
 }
+AMPI_INNER void AMPI_F(store_words_step)(char *d, amp_dtype t, const uint32_t *v) {
+    AMPI_F(store_step)(d, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
+        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
+}
 AMPI_INNER void AMPI_F(narrow_step)(char *d, const char *s, amp_dtype t) {
     const uint32_t cap = ampi_format_of(t).over;
     AMPI_WORDS v0, v1, v2, v3;
@@ -14821,8 +14825,7 @@ AMPI_INNER void AMPI_F(round_step)(char *d, const char *s, const uint32_t *r, am
     size_t i; /* a loop: four copies of this for each format would be a tenth of the path's code */
     for (i = 0; i < AMPI_STEP; i += AMPI_WIDTH)
         AMPI_STORE_WORDS(v + i, AMPI_F(encode_how)(s + 4u * i, r ? r + i : NULL, t, saturate));
-    AMPI_F(store_step)(d, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
-        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
+    AMPI_F(store_words_step)(d, t, v);
 }
 AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) {
     const size_t size = AMPI_STEP * amp_dtype_size(t);
@@ -15016,10 +15019,6 @@ AMPI_INNER AMPI_WORDS AMPI_F(pair_load)(const char *model, const char *low, amp_
     return AMPI_F(pair_joined)(AMPI_F(widened)(model, t), AMPI_F(load16)(low), layout, t);
 }
 /* One step; model holds what w is rounded to already, but for SPLIT8. */
-AMPI_INNER void AMPI_F(store_words_step)(char *to, amp_dtype t, const uint32_t *v) {
-    AMPI_F(store_step)(to, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
-        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
-}
 AMPI_INNER void AMPI_F(pair_store)(
     char *model, char *low, const float *w, const uint32_t *r, amp_master layout, amp_dtype t) {
     uint32_t h[AMPI_STEP], rest[AMPI_STEP];

@@ -108,10 +108,6 @@ AMPI_INNER AMPI_WORDS AMPI_F(pair_load)(const char *model, const char *low, amp_
     return AMPI_F(pair_joined)(AMPI_F(widened)(model, t), AMPI_F(load16)(low), layout, t);
 }
 /* One step; model holds what w is rounded to already, but for SPLIT8. */
-AMPI_INNER void AMPI_F(store_words_step)(char *to, amp_dtype t, const uint32_t *v) {
-    AMPI_F(store_step)(to, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
-        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
-}
 AMPI_INNER void AMPI_F(pair_store)(
     char *model, char *low, const float *w, const uint32_t *r, amp_master layout, amp_dtype t) {
     uint32_t h[AMPI_STEP], rest[AMPI_STEP];

@@ -67,8 +67,7 @@ AMPI_INNER void AMPI_F(round_step)(char *d, const char *s, const uint32_t *r, am
     size_t i; /* a loop: four copies of this for each format would be a tenth of the path's code */
     for (i = 0; i < AMPI_STEP; i += AMPI_WIDTH)
         AMPI_STORE_WORDS(v + i, AMPI_F(encode_how)(s + 4u * i, r ? r + i : NULL, t, saturate));
-    AMPI_F(store_step)(d, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
-        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
+    AMPI_F(store_words_step)(d, t, v);
 }
 AMPI_OUTER void AMPI_F(round)(void *dst, amp_dtype t, const void *src, size_t n, const uint32_t *r, int saturate) {
     const size_t size = AMPI_STEP * amp_dtype_size(t);

@@ -133,6 +133,10 @@ AMPI_INNER void AMPI_F(store_step)(char *d, amp_dtype t, AMPI_WORDS v0, AMPI_WOR
         AMPI_F(store8)(d, v0, v1, v2, v3);
     }
 }
+AMPI_INNER void AMPI_F(store_words_step)(char *d, amp_dtype t, const uint32_t *v) {
+    AMPI_F(store_step)(d, t, AMPI_LOAD_WORDS(v), AMPI_LOAD_WORDS(v + AMPI_WIDTH), AMPI_LOAD_WORDS(v + 2u * AMPI_WIDTH),
+        AMPI_LOAD_WORDS(v + 3u * AMPI_WIDTH));
+}
 AMPI_INNER void AMPI_F(narrow_step)(char *d, const char *s, amp_dtype t) {
     const uint32_t cap = ampi_format_of(t).over;
     AMPI_WORDS v0, v1, v2, v3;
