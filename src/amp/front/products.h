@@ -42,17 +42,28 @@ static amp_status ampi_check_pin(amp_ctx *ctx, amp_dtype pin) {
 
 /* ---- one product ---- */
 
-/* A matrix of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
+/* An array of a product. ld and stride are the job's: the user's before ampi_check_matrix, complete afterwards. */
 typedef struct ampi_matrix {
     const char *name; /* desc.NAME, also of desc.ldNAME, desc.stride_NAME */
     amp_array *array; /* the job's */
     size_t batch;
     size_t rows, cols; /* as stored */
     size_t *ld, *stride;
-    int output;
-    size_t span; /* elements from the first to the last of all batches */
+    int required, output;
+    const amp_act *act; /* it is kept for the backward of this act, so it may be a mask; NULL: neither */
+    size_t span;        /* elements from the first to the last of all batches */
 } ampi_matrix;
-enum { AMPI_MATRIX_A, AMPI_MATRIX_B, AMPI_MATRIX_D, AMPI_MATRIX_C, AMPI_MATRICES }; /* c last: it may be d's */
+/* c after d, whose it may be; aux after d, whose layout it has */
+enum {
+    AMPI_MATRIX_A,
+    AMPI_MATRIX_B,
+    AMPI_MATRIX_D,
+    AMPI_MATRIX_C,
+    AMPI_MATRIX_BIAS,
+    AMPI_MATRIX_DBIAS,
+    AMPI_MATRIX_AUX,
+    AMPI_MATRICES
+};
 
 /* Batches of an output follow each other, or lie side by side in the rows. */
 static int ampi_batches_overlap(const ampi_matrix *x) {
@@ -63,6 +74,7 @@ static int ampi_batches_overlap(const ampi_matrix *x) {
 static amp_status ampi_check_matrix(amp_ctx *ctx, ampi_matrix *x) {
     const char *letter = x->name + sizeof "desc." - 1;
     size_t packed;
+    if (!x->required && !x->array->data) return AMP_OK;
     if (*x->ld == 0) *x->ld = x->cols;
     AMPI_CHECK(*x->ld >= x->cols, "desc.ld%s is %llu, less than the %llu columns of a row", letter, AMPI_ULL(*x->ld),
         AMPI_ULL(x->cols));
@@ -77,7 +89,8 @@ static amp_status ampi_check_matrix(amp_ctx *ctx, ampi_matrix *x) {
         letter, AMPI_ULL(*x->stride));
     x->span = ampi_span(x->batch, *x->stride, x->rows, *x->ld, x->cols);
     AMPI_CHECK(x->span != (size_t)-1, "%s is too large", x->name);
-    return ampi_check_array(ctx, x->name, *x->array, x->span, 1);
+    if (!x->act) return ampi_check_array(ctx, x->name, *x->array, x->span, x->required);
+    return ampi_check_saved(ctx, x->name, *x->array, *x->act, x->span, x->batch * x->rows, x->cols, x->required);
 }
 
 /* A desc becomes a job in place, in three steps: numbers, dtypes, arrays. First the numbers: defaults, and what can be
@@ -160,10 +173,9 @@ static amp_status ampi_check_scalars(amp_ctx *ctx, const amp_gemm_job *j) {
     return AMP_OK;
 }
 
-/* The arrays: the matrices, x, get their leading dimensions and strides; a c that is not given is d. All are checked,
-   and what is not read is not there afterwards. */
+/* The arrays, x, get their leading dimensions and strides; a c that is not given is d. All are checked, and what is not
+   read is not there afterwards. */
 static amp_status ampi_gemm_arrays(amp_ctx *ctx, amp_gemm_job *j, ampi_matrix x[AMPI_MATRICES]) {
-    const size_t outputs = x[AMPI_MATRIX_D].batch, biases = amp_gemm_biases(j);
     size_t i;
     if (!j->c.data) {
         j->c = j->d;
@@ -172,11 +184,8 @@ static amp_status ampi_gemm_arrays(amp_ctx *ctx, amp_gemm_job *j, ampi_matrix x[
     }
     for (i = 0; i < AMPI_MATRICES; i++)
         AMPI_TRY(ampi_check_matrix(ctx, &x[i]));
-    AMPI_CHECK(!j->dbias.data || (outputs == 1 && j->ldd == j->n), "desc.dbias needs desc.batch 1 and a packed desc.d");
-    AMPI_TRY(ampi_check_array(ctx, "desc.bias", j->bias, biases, 0));
-    AMPI_TRY(ampi_check_array(ctx, "desc.dbias", j->dbias, biases, 0));
-    AMPI_TRY(ampi_check_saved(ctx, "desc.aux", j->aux, j->act, x[AMPI_MATRIX_D].span, outputs * j->m, j->n,
-        j->backward && j->act != AMP_ACT_NONE));
+    AMPI_CHECK(!j->dbias.data || (x[AMPI_MATRIX_D].batch == 1 && j->ldd == j->n),
+        "desc.dbias needs desc.batch 1 and a packed desc.d");
     if (j->act == AMP_ACT_NONE && j->backward) {
         j->backward = 0;
         j->aux.data = NULL;
@@ -194,19 +203,15 @@ static amp_status ampi_gemm_arrays(amp_ctx *ctx, amp_gemm_job *j, ampi_matrix x[
 
 /* Outputs may overlap nothing, but c may be d. */
 static amp_status ampi_gemm_overlaps(
-    amp_ctx *ctx, const amp_gemm_job *j, const ampi_matrix x[AMPI_MATRICES], ampi_extent r[7]) {
-    const size_t outputs = x[AMPI_MATRIX_D].batch, biases = amp_gemm_biases(j);
-    const int same = j->c.data == j->d.data && j->ldc == j->ldd && (outputs == 1 || j->stride_c == j->stride_d);
+    amp_ctx *ctx, const amp_gemm_job *j, const ampi_matrix x[AMPI_MATRICES], ampi_extent r[AMPI_MATRICES]) {
+    const int one = x[AMPI_MATRIX_D].batch == 1 || j->stride_c == j->stride_d;
     size_t i;
     for (i = 0; i < AMPI_MATRICES; i++)
-        r[i] = ampi_extent_of(x[i].name, *x[i].array, x[i].span, !x[i].output, x[i].output);
+        r[i] = ampi_saved_extent(
+            x[i].name, *x[i].array, x[i].span, x[i].batch * x[i].rows, x[i].cols, !x[i].output, x[i].output);
     r[AMPI_MATRIX_C].name = "desc.c (only the same matrix is allowed)";
-    if (same) r[AMPI_MATRIX_C].bytes = 0;
-    r[4] = ampi_extent_of("desc.bias", j->bias, biases, 1, 0);
-    r[5] = ampi_saved_extent(
-        "desc.aux", j->aux, x[AMPI_MATRIX_D].span, outputs * j->m, j->n, j->backward != 0, !j->backward);
-    r[6] = ampi_extent_of("desc.dbias", j->dbias, biases, 0, 1);
-    return ampi_check_extents(ctx, r, 7);
+    if (j->c.data == j->d.data && j->ldc == j->ldd && one) r[AMPI_MATRIX_C].bytes = 0;
+    return ampi_check_extents(ctx, r, AMPI_MATRICES);
 }
 
 /* A product without elements: its column sums are 0. */
@@ -223,14 +228,19 @@ static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_job *j, amp_dtype want, const
     const ampi_reader reader = goal->kind == AMPI_EXPLAIN ? AMPI_PLAN : AMPI_FORWARD;
     const size_t rows_a = j->trans_a ? j->k : j->m; /* as stored; the other extent is its columns */
     const size_t rows_b = j->trans_b ? j->n : j->k;
-    const size_t outputs = amp_gemm_outputs(j);
+    const size_t outputs = amp_gemm_outputs(j), biases = amp_gemm_biases(j);
+    const int reads_aux = j->backward && j->act != AMP_ACT_NONE;
+    size_t line = 0, lines = 0; /* of a bias: one packed row */
     ampi_matrix x[AMPI_MATRICES] = {
-        {"desc.a", &j->a, j->batch, rows_a, j->m + j->k - rows_a, &j->lda, &j->stride_a, 0, 0},
-        {"desc.b", &j->b, j->batch, rows_b, j->n + j->k - rows_b, &j->ldb, &j->stride_b, 0, 0},
-        {"desc.d", &j->d, outputs, j->m, j->n, &j->ldd, &j->stride_d, 1, 0},
-        {"desc.c", &j->c, outputs, j->m, j->n, &j->ldc, &j->stride_c, 0, 0},
+        {"desc.a", &j->a, j->batch, rows_a, j->m + j->k - rows_a, &j->lda, &j->stride_a, 1, 0, NULL, 0},
+        {"desc.b", &j->b, j->batch, rows_b, j->n + j->k - rows_b, &j->ldb, &j->stride_b, 1, 0, NULL, 0},
+        {"desc.d", &j->d, outputs, j->m, j->n, &j->ldd, &j->stride_d, 1, 1, NULL, 0},
+        {"desc.c", &j->c, outputs, j->m, j->n, &j->ldc, &j->stride_c, 1, 0, NULL, 0},
+        {"desc.bias", &j->bias, 1, 1, biases, &line, &lines, 0, 0, NULL, 0},
+        {"desc.dbias", &j->dbias, 1, 1, biases, &line, &lines, 0, 1, NULL, 0},
+        {"desc.aux", &j->aux, outputs, j->m, j->n, &j->ldd, &j->stride_d, reads_aux, !j->backward, &j->act, 0},
     };
-    ampi_extent r[7];
+    ampi_extent r[AMPI_MATRICES];
     size_t i;
     AMPI_TRY(ampi_check_scalars(ctx, j));
     AMPI_TRY(ampi_gemm_arrays(ctx, j, x));
@@ -244,7 +254,7 @@ static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_job *j, amp_dtype want, const
         j->k = 0;
         j->alpha_ptr = j->scale_a = j->scale_b = NULL;
     }
-    for (i = 0; i < 7 && goal->kind == AMPI_RUN; i++)
+    for (i = 0; i < AMPI_MATRICES && goal->kind == AMPI_RUN; i++)
         if (r[i].write) ampi_wrote(ctx, r[i].data, r[i].bytes);
     switch (goal->kind) {
     case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
