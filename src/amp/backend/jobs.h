@@ -331,6 +331,13 @@ AMP_INLINE float amp_gemm_beta(const amp_gemm_job *j) {
     return j->beta_ptr ? amp_mul(j->beta.value, *j->beta_ptr) : j->beta.value;
 }
 
+/* The epilogue of a product, each operation rounded once. First from a sum over k to the value before the act; c and
+   bias are used where the job has them. */
+AMP_INLINE float amp_epilogue_before(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias) {
+    float v = amp_mul(alpha, sum);
+    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
+    return j->bias.data ? amp_add(v, bias) : v;
+}
 /* A value for an FP8 d: the largest magnitude (float bits) is noted, then it is scaled and saturated. NaN stays NaN. */
 AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint32_t *amax) {
     uint32_t most = ampi_decode_any(ampi_format_of(t).maxf, t), size = ampi_bits(v) & 0x7fffffffu;
@@ -343,21 +350,5 @@ AMP_INLINE float amp_epilogue_f8(float v, amp_dtype t, const float *scale, uint3
 AMP_INLINE float amp_epilogue_aux(const amp_gemm_job *j, float v) {
     uint32_t unused = 0;
     return amp_dtype_size(j->aux.dtype) == 1u ? amp_epilogue_f8(v, j->aux.dtype, NULL, &unused) : v;
-}
-/* The second half of an epilogue. v is the value before act, which is what aux keeps; saved is what a backward reads
-   there. */
-AMP_INLINE float amp_epilogue_act(const amp_gemm_job *j, float v, float saved, uint32_t *amax) {
-    v = j->backward ? ampi_act_grad(j->act, v, saved) : ampi_act(j->act, v);
-    return amp_dtype_size(j->d.dtype) == 1u ? amp_epilogue_f8(v, j->d.dtype, j->scale_d, amax) : v;
-}
-/* The epilogue: from a sum over k to what is rounded to d's dtype, each operation rounded once, in this order. c and
-   bias are used where the job has them; *before is what is rounded to aux's dtype. */
-AMP_INLINE float amp_epilogue_one(const amp_gemm_job *j, float sum, float alpha, float beta, float c, float bias,
-    float saved, float *before, uint32_t *amax) {
-    float v = amp_mul(alpha, sum);
-    if (j->c.data && ampi_nonzero(beta)) v = amp_add(v, amp_mul(beta, c));
-    if (j->bias.data) v = amp_add(v, bias);
-    *before = amp_epilogue_aux(j, v);
-    return amp_epilogue_act(j, v, saved, amax);
 }
 

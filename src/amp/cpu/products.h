@@ -126,7 +126,7 @@ static const float *ampi_bias_of(
         buf[i] = same;
     return buf;
 }
-/* n elements of a row of D from their sums: amp_epilogue_one, in vectors. First without bias. */
+/* n elements of a row of D from their sums: the epilogue, in vectors. First without bias. */
 static void ampi_epilogue_begin(const ampi_kernels *kn, const amp_gemm_job *d, float *acc, size_t batch, size_t row,
     size_t col, size_t n, float *other) {
     float alpha = amp_gemm_alpha(d), beta = d->c.data ? amp_gemm_beta(d) : 0.0f;

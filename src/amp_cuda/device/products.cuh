@@ -4,22 +4,24 @@
 
 /* The plain product, for AMP_GEMM_ORDERED and for what cuBLASLt does not take: any dtypes, layouts, alignment, k = 0.
    Its sums are those of >>numerics. A block makes tiles of AMPI_K_M x AMPI_K_N elements from slices of AMPI_K_SLICE
-   along k, widened into shared memory; of a tile, a thread has AMPI_K_DOWN rows by AMPI_K_ACROSS columns in registers:
-   the sums of the present 256 k, and the total of those before. While it multiplies a slice, it fetches the next. */
-#define AMPI_K_DOWN    8u
-#define AMPI_K_ACROSS  4u
-#define AMPI_K_N       64u
-#define AMPI_K_LINE    (AMPI_K_N / AMPI_K_ACROSS) /* threads side by side */
-#define AMPI_K_M       (AMP_BLOCK / AMPI_K_LINE * AMPI_K_DOWN)
-#define AMPI_K_SLICE   16u
-#define AMPI_K_BLOCK   256u /* what >>numerics adds up in one chain */
-#define AMPI_K_MINE    (AMPI_K_DOWN * AMPI_K_ACROSS)
-#define AMPI_K_PAD     4u                                          /* between rows in shared memory */
-#define AMPI_K_AT_ONCE ((AMP_BLOCK < 128 ? 256 : 512) / AMP_BLOCK) /* blocks on a multiprocessor: their registers fit */
-#define AMPI_K_EIGHTS  ((AMPI_K_N * AMPI_K_SLICE / 8u + AMP_BLOCK - 1u) / AMP_BLOCK) /* of B, for a thread; of A 1 */
-#define AMPI_K_SLICE_FOURS ((AMPI_K_M + AMPI_K_N + 2u * AMPI_K_PAD) * AMPI_K_SLICE / 4u) /* of floats: both slices */
-#define AMPI_K_TILE_FOURS  (AMPI_K_M * AMPI_K_N / 4u) /* the tile of sums, in their place */
-#define AMPI_K_ROOM        (AMPI_K_SLICE_FOURS > AMPI_K_TILE_FOURS ? AMPI_K_SLICE_FOURS : AMPI_K_TILE_FOURS)
+   along k, widened into shared memory; of a tile, a thread has 8 rows by 8 columns in registers: the sums of the
+   present 256 k, and the total of those before. It takes 64 terms from 16 numbers that it reads. While it multiplies a
+   slice, it fetches the next, which goes to the other one of two places: one barrier for each. */
+#define AMPI_K_THREADS      (AMP_BLOCK < 128 ? AMP_BLOCK : 128) /* few, so that small products fill the GPU */
+#define AMPI_K_N            64u
+#define AMPI_K_LINE         (AMPI_K_N / 8u) /* threads side by side */
+#define AMPI_K_M            (AMPI_K_THREADS / AMPI_K_LINE * 8u)
+#define AMPI_K_SLICE        16u
+#define AMPI_K_BLOCK        256u                   /* what >>numerics adds up in one chain */
+#define AMPI_K_PAD          4u                     /* between rows in shared memory */
+#define AMPI_K_AT_ONCE      (256 / AMPI_K_THREADS) /* blocks on a multiprocessor: their registers fit */
+#define AMPI_K_EIGHTS(rows) ((rows) * AMPI_K_SLICE / 8u / AMPI_K_THREADS) /* of a slice, for a thread */
+#define AMPI_K_FOURS_A      ((AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u) /* of floats: a slice */
+#define AMPI_K_SLICE_FOURS  ((AMPI_K_M + AMPI_K_N + 2u * AMPI_K_PAD) * AMPI_K_SLICE / 4u)
+#define AMPI_K_TILE_FOURS   (AMPI_K_M * AMPI_K_N / 4u) /* the tile of sums, in their place */
+static_assert(AMPI_K_M * AMPI_K_SLICE / 8u % AMPI_K_THREADS == 0 && AMPI_K_N * AMPI_K_SLICE / 8u % AMPI_K_THREADS == 0,
+    "every thread has as much of a slice");
+#define AMPI_K_ROOM (2u * AMPI_K_SLICE_FOURS > AMPI_K_TILE_FOURS ? 2u * AMPI_K_SLICE_FOURS : AMPI_K_TILE_FOURS)
 
 /* One operand at a tile; a row is what the other operand meets: of A a row, of B a column. */
 typedef struct ampi_k_side {
@@ -27,14 +29,15 @@ typedef struct ampi_k_side {
     amp_dtype type;
     uint32_t width;    /* rows of a tile */
     size_t first, ld;  /* the tile's element 0 */
-    size_t rows, k;    /* from there on */
+    size_t rows;       /* from there on */
     int along_k, wide; /* neighbours in memory follow each other along k; eight at a time */
 } ampi_k_side;
 /* Eight neighbours of a slice, from row r and element q of the slice on, as they travel to shared memory. */
 typedef struct ampi_k_eight {
     ampi_k_raw raw;
     size_t at;
-    uint32_t r, q, count; /* how many of them there are */
+    uint32_t r, q;
+    uint32_t most, count; /* how many of them there are: as far as rows tell, and in this slice */
 } ampi_k_eight;
 
 AMPI_K ampi_k_side ampi_k_side_of(
@@ -48,156 +51,76 @@ AMPI_K ampi_k_side ampi_k_side_of(
     s.wide = ampi_k_aligned(x.data, x.dtype) && ld % 8u == 0 && (batch == 1u || stride % 8u == 0);
     return s;
 }
-AMPI_K void ampi_k_fetch(ampi_k_eight *e, const ampi_k_side &s, size_t k0) {
-    if (e->q >= AMPI_K_SLICE || e->r >= s.width) return;
-    if (s.along_k)
-        e->count = e->r < s.rows ? ampi_k_group(k0 + e->q, s.k) : 0u;
-    else
-        e->count = k0 + e->q < s.k ? ampi_k_group(e->r, s.rows) : 0u;
+AMPI_K uint32_t ampi_k_slice_of(size_t k, size_t k0) { /* how much of a slice is there at k0 */
+    if (k0 >= k) return 0;
+    return k - k0 < AMPI_K_SLICE ? (uint32_t)(k - k0) : AMPI_K_SLICE;
+}
+AMPI_K void ampi_k_fetch(ampi_k_eight *e, const ampi_k_side &s, uint32_t slice) {
+    e->count = 0;
+    if (e->q < slice) e->count = s.along_k && slice - e->q < e->most ? slice - e->q : e->most;
     if (s.wide && e->count == 8u) ampi_k_fetch8(&e->raw, s.data, s.type, e->at, 1);
 }
-AMPI_K void ampi_k_fetch_first(ampi_k_eight *e, const ampi_k_side &s, uint32_t g) { /* the g-th eight of a slice */
-    e->r = s.along_k ? g / (AMPI_K_SLICE / 8u) : g % (s.width / 8u) * 8u;
-    e->q = s.along_k ? g % (AMPI_K_SLICE / 8u) * 8u : g / (s.width / 8u);
-    e->at = s.first + (s.along_k ? e->r * s.ld + e->q : e->q * s.ld + e->r);
-    ampi_k_fetch(e, s, 0);
+/* A thread's share of the first slice of an operand, and of the next. */
+template <uint32_t n> AMPI_K void ampi_k_fetch_first(ampi_k_eight (&e)[n], const ampi_k_side &s, uint32_t slice) {
+    const uint32_t deep = AMPI_K_SLICE / 8u, wide = s.width / 8u;
+    uint32_t i, g = threadIdx.x;
+    AMP_UNROLL
+    for (i = 0; i < n; i++, g += AMPI_K_THREADS) {
+        e[i].r = s.along_k ? g / deep : g % wide * 8u;
+        e[i].q = s.along_k ? g % deep * 8u : g / wide;
+        e[i].at = s.first + (s.along_k ? e[i].r * s.ld + e[i].q : e[i].q * s.ld + e[i].r);
+        e[i].most = ampi_k_group(e[i].r, s.rows);
+        if (s.along_k && e[i].most) e[i].most = 8;
+        ampi_k_fetch(&e[i], s, slice);
+    }
 }
-AMPI_K void ampi_k_fetch_next(ampi_k_eight *e, const ampi_k_side &s, size_t k0) {
-    e->at += s.along_k ? AMPI_K_SLICE : AMPI_K_SLICE * s.ld;
-    ampi_k_fetch(e, s, k0);
+template <uint32_t n> AMPI_K void ampi_k_fetch_next(ampi_k_eight (&e)[n], const ampi_k_side &s, uint32_t slice) {
+    uint32_t i;
+    AMP_UNROLL
+    for (i = 0; i < n; i++) {
+        e[i].at += s.along_k ? AMPI_K_SLICE : AMPI_K_SLICE * s.ld;
+        ampi_k_fetch(&e[i], s, slice);
+    }
+}
+/* A NaN of 16 bits may become any: so it does in the product, anyway. The quick way loses those of FP8. */
+AMPI_K void ampi_k_operand8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    if (t == AMP_F16)
+        ampi_k_quick8(x, r, AMP_F16);
+    else if (t == AMP_BF16)
+        ampi_k_quick8(x, r, AMP_BF16);
+    else
+        ampi_k_widen8(x, r, t);
 }
 /* To [q][r] in shared memory. What is not there becomes `zero`: fma(-0, 0, sum) is the sum, whatever its sign. */
-AMPI_K void ampi_k_put(float *to, const ampi_k_eight &e, const ampi_k_side &s, float zero) {
-    uint32_t x[8], pitch = s.width + AMPI_K_PAD, step = s.along_k ? pitch : 1u, i;
-    if (e.q >= AMPI_K_SLICE || e.r >= s.width) return; /* more threads than eights */
-    to += e.q * pitch + e.r;
-    if (s.wide && e.count == 8u) {
-        ampi_k_widen8(x, &e.raw, s.type);
-        AMP_UNROLL
-        for (i = 0; i < 8u; i++)
-            to[i * step] = ampi_float(x[i]);
-    } else {
+AMPI_K void ampi_k_put(float *slice, const ampi_k_eight &e, const ampi_k_side &s, float zero) {
+    const uint32_t pitch = s.width + AMPI_K_PAD, step = s.along_k ? pitch : 1u;
+    float *to = slice + e.q * pitch + e.r;
+    uint32_t x[8], i;
+    if (!s.wide || e.count < 8u) {
         AMP_NO_UNROLL
         for (i = 0; i < 8u; i++)
             to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
+        return;
     }
+    ampi_k_operand8(x, &e.raw, s.type);
+    if (s.along_k) {
+        AMP_UNROLL
+        for (i = 0; i < 8u; i++)
+            to[i * pitch] = ampi_float(x[i]);
+        return;
+    }
+    ((ampi_k_u4 *)to)[0] = ampi_k_four(x);
+    ((ampi_k_u4 *)to)[1] = ampi_k_four(x + 4);
 }
-/* What a backward reads of element [i, j] of batch z. */
-AMPI_K float ampi_k_saved(const amp_gemm_job &p, size_t z, size_t i, size_t j, size_t at) {
-    if (p.aux.dtype != AMP_MASK) return amp_load(p.aux.data, p.aux.dtype, at);
-    return ampi_mask_y(ampi_mask_at(p.aux.data, z * p.m + i, p.n, 0), j);
-}
-/* From the sum of element [i, j] of batch z to d and aux. */
-AMPI_K void ampi_k_gemm_store(
-    const amp_gemm_job &p, size_t z, size_t i, size_t j, float sum, float alpha, float beta, uint32_t *amax) {
-    size_t at = z * p.stride_d + i * p.ldd + j;
-    float c = 0.0f, bias = 0.0f, saved = 0.0f, before, v;
-    if (p.c.data) c = amp_load(p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j);
-    if (p.bias.data) bias = amp_load(p.bias.data, p.bias.dtype, p.bias_per_row ? i : j);
-    if (p.backward) saved = ampi_k_saved(p, z, i, j, at);
-    v = amp_epilogue_one(&p, sum, alpha, beta, c, bias, saved, &before, amax);
-    if (p.aux.data && !p.backward && p.aux.dtype != AMP_MASK) amp_store(p.aux.data, p.aux.dtype, at, before);
-    amp_store(p.d.data, p.d.dtype, at, v);
+template <uint32_t n>
+AMPI_K void ampi_k_put_all(float4 *slice, const ampi_k_eight (&e)[n], const ampi_k_side &s, float zero) {
+    uint32_t i;
+    AMP_UNROLL
+    for (i = 0; i < n; i++)
+        ampi_k_put((float *)slice, e[i], s, zero);
 }
 
-/* Sums over a slice, for the thread's rows at a and columns at b. */
-AMPI_K void ampi_k_multiply(float sum[AMPI_K_MINE], const float4 *a, const float4 *b) {
-    uint32_t q, i, j;
-    AMP_UNROLL
-    for (q = 0; q < AMPI_K_SLICE; q++) {
-        float4 lower = a[0], upper = a[1], right = b[0];
-        float x[AMPI_K_DOWN] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
-        float y[AMPI_K_ACROSS] = {right.x, right.y, right.z, right.w};
-        AMP_UNROLL
-        for (i = 0; i < AMPI_K_DOWN; i++) {
-            AMP_UNROLL
-            for (j = 0; j < AMPI_K_ACROSS; j++) {
-                float *s = &sum[i * AMPI_K_ACROSS + j];
-                *s = AMP_FMA(x[i], y[j], *s);
-            }
-        }
-        a += (AMPI_K_M + AMPI_K_PAD) / 4u;
-        b += (AMPI_K_N + AMPI_K_PAD) / 4u;
-    }
-}
-/* The sums of one tile over so many batches, into room[AMPI_K_M][AMPI_K_N]. */
-AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b, size_t batches, float4 *room) {
-    const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
-    float4 *bs = room + (AMPI_K_M + AMPI_K_PAD) * AMPI_K_SLICE / 4u;
-    uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE, i;
-    int busy = row * AMPI_K_DOWN < a.rows && column * AMPI_K_ACROSS < b.rows;
-    float sum[AMPI_K_MINE], total[AMPI_K_MINE];
-    ampi_k_eight mine_a, mine_b[AMPI_K_EIGHTS];
-    AMP_UNROLL
-    for (i = 0; i < AMPI_K_MINE; i++) {
-        sum[i] = 0.0f;
-        total[i] = negative_zero; /* the first block's sum plus this is that sum */
-    }
-    AMP_NO_UNROLL
-    for (; batches; batches--) {
-        size_t k0 = 0;
-        ampi_k_fetch_first(&mine_a, a, me);
-        AMP_UNROLL
-        for (i = 0; i < AMPI_K_EIGHTS; i++)
-            ampi_k_fetch_first(&mine_b[i], b, me + i * AMP_BLOCK);
-        do {
-            ampi_k_put((float *)room, mine_a, a, negative_zero);
-            AMP_UNROLL
-            for (i = 0; i < AMPI_K_EIGHTS; i++)
-                ampi_k_put((float *)bs, mine_b[i], b, zero);
-            __syncthreads();
-            k0 += AMPI_K_SLICE;
-            ampi_k_fetch_next(&mine_a, a, k0);
-            AMP_UNROLL
-            for (i = 0; i < AMPI_K_EIGHTS; i++)
-                ampi_k_fetch_next(&mine_b[i], b, k0);
-            if (busy) ampi_k_multiply(sum, room + row * AMPI_K_DOWN / 4u, bs + column * AMPI_K_ACROSS / 4u);
-            if (k0 % AMPI_K_BLOCK == 0 || k0 >= a.k) {
-                AMP_UNROLL
-                for (i = 0; i < AMPI_K_MINE; i++) {
-                    total[i] = amp_add(total[i], sum[i]);
-                    sum[i] = 0.0f;
-                }
-            }
-            __syncthreads();
-        } while (k0 < a.k);
-        a.first += p.stride_a; /* the next batch */
-        b.first += p.stride_b;
-    }
-    AMP_UNROLL
-    for (i = 0; i < AMPI_K_DOWN; i++)
-        room[(row * AMPI_K_DOWN + i) * AMPI_K_LINE + column] = make_float4(total[i * AMPI_K_ACROSS],
-            total[i * AMPI_K_ACROSS + 1u], total[i * AMPI_K_ACROSS + 2u], total[i * AMPI_K_ACROSS + 3u]);
-    __syncthreads();
-}
-
-static __global__ void __launch_bounds__(AMP_BLOCK, AMPI_K_AT_ONCE)
-    ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p) {
-    AMP_SHARED(float4, room, AMPI_K_ROOM);
-    size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;
-    uint32_t amax = 0, e;
-    float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
-    for (tile = blockIdx.x; tile < across * down * amp_gemm_outputs(&p); tile += gridDim.x) {
-        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_M, j0 = tile % across * AMPI_K_N;
-        ampi_k_side a = ampi_k_side_of(p.a, AMPI_K_M, p.lda, p.stride_a, p.batch, z);
-        ampi_k_side b = ampi_k_side_of(p.b, AMPI_K_N, p.ldb, p.stride_b, p.batch, z);
-        a.along_k = !p.trans_a;
-        b.along_k = (int)p.trans_b;
-        a.first += a.along_k ? i0 * a.ld : i0;
-        b.first += b.along_k ? j0 * b.ld : j0;
-        a.rows = p.m - i0;
-        b.rows = p.n - j0;
-        a.k = b.k = p.k;
-        ampi_k_tile_sums(p, a, b, p.sum_batches ? p.batch : 1u, room);
-        AMP_NO_UNROLL
-        for (e = threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += AMP_BLOCK) {
-            size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
-            if (i < p.m && j < p.n) ampi_k_gemm_store(p, z, i, j, ((const float *)room)[e], alpha, beta, &amax);
-        }
-        __syncthreads();
-    }
-    if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
-}
+/* ---- what follows the sums ---- */
 
 /* Activation and derivative of eight at a time, on float bits. always: act is one of them; else AMP_ACT_NONE may come,
    which leaves x, and costs a copy of it. */
@@ -227,6 +150,192 @@ AMPI_K void ampi_k_act_grad8(uint32_t x[8], amp_act act, const uint32_t saved[8]
 #undef AMP_X
     if (always) AMP_NEVER_HERE();
 }
+/* Eight of what a mask stands for, as float bits. */
+AMPI_K void ampi_k_unmask8(uint32_t x[8], uint32_t bits) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = 0x3f800000u * (bits >> k & 1u);
+}
+/* The mask of eight of ReLU's y, of which m are there, by their patterns. */
+AMPI_K uint32_t ampi_k_mask8(const uint32_t x[8], amp_dtype t, uint32_t m) {
+    const uint32_t signs = 33u - 8u * (uint32_t)amp_dtype_size(t);
+    uint32_t bits = 0, k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        bits |= (uint32_t)(k < m && x[k] << signs != 0) << k;
+    return bits;
+}
+AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
+    uint32_t k;
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = one;
+}
+/* The end of an epilogue, for m of eight neighbours: from values before the act to d, aux or its mask. amax: NULL where
+   d is not FP8. */
+AMPI_K void ampi_k_finish8(const amp_gemm_job &p, int masked, amp_act act, uint32_t x[8], uint64_t at, uint64_t byte,
+    uint32_t m, int wide, uint32_t *amax) {
+    uint8_t *mask = (uint8_t *)p.aux.data;
+    uint32_t y[8], k;
+    if (p.backward) {
+        if (masked)
+            ampi_k_unmask8(y, mask[byte]);
+        else
+            ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
+        ampi_k_act_grad8(x, act, y, 0);
+    } else {
+        if (p.aux.data && !masked) {
+            for (k = 0; k < 8u; k++)
+                y[k] = ampi_bits(amp_epilogue_aux(&p, ampi_float(x[k])));
+            ampi_k_nearest8(y, p.aux.dtype);
+            ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
+        }
+        ampi_k_act8(x, act, 0);
+    }
+    if (amax && amp_dtype_size(p.d.dtype) == 1u) {
+        AMP_UNROLL
+        for (k = 0; k < 8u; k++)
+            if (k < m) x[k] = ampi_bits(amp_epilogue_f8(ampi_float(x[k]), p.d.dtype, p.scale_d, amax));
+    }
+    ampi_k_nearest8(x, p.d.dtype);
+    ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
+    if (masked && !p.backward) mask[byte] = (uint8_t)ampi_k_mask8(x, p.d.dtype, m);
+}
+AMPI_K void ampi_k_bias8(uint32_t y[8], const amp_gemm_job &p, uint64_t row, uint64_t column, uint32_t m, int wide) {
+    if (p.bias_per_row)
+        ampi_k_fill8(y, ampi_load_bits(p.bias.data, p.bias.dtype, row));
+    else
+        ampi_k_load8(y, p.bias.data, p.bias.dtype, column, m, wide);
+}
+
+/* ---- the plain product ---- */
+
+/* Sums over a slice, for the thread's rows at a and columns at b: four, and four half a tile away. */
+AMPI_K void ampi_k_multiply(float sum[8][8], const float4 *a, const float4 *b) {
+    uint32_t q, i, j;
+    AMP_UNROLL
+    for (q = 0; q < AMPI_K_SLICE; q++) {
+        float4 upper = a[0], lower = a[1], left = b[0], right = b[AMPI_K_N / 8u];
+        float x[8] = {upper.x, upper.y, upper.z, upper.w, lower.x, lower.y, lower.z, lower.w};
+        float y[8] = {left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w};
+        AMP_UNROLL
+        for (i = 0; i < 8u; i++) {
+            AMP_UNROLL
+            for (j = 0; j < 8u; j++)
+                sum[i][j] = AMP_FMA(x[i], y[j], sum[i][j]);
+        }
+        a += (AMPI_K_M + AMPI_K_PAD) / 4u;
+        b += (AMPI_K_N + AMPI_K_PAD) / 4u;
+    }
+}
+/* The sums of a block of k are complete. */
+AMPI_K void ampi_k_add_up(float total[8][8], float sum[8][8]) {
+    uint32_t i, j;
+    AMP_UNROLL
+    for (i = 0; i < 8u; i++) {
+        AMP_UNROLL
+        for (j = 0; j < 8u; j++) {
+            total[i][j] = amp_add(total[i][j], sum[i][j]);
+            sum[i][j] = 0.0f;
+        }
+    }
+}
+/* The sums of one tile over so many batches, into room[AMPI_K_M][AMPI_K_N]. */
+AMPI_K void ampi_k_tile_sums(const amp_gemm_job &p, ampi_k_side a, ampi_k_side b, size_t batches, float4 *room) {
+    const float zero = 0.0f, negative_zero = ampi_float(0x80000000u);
+    const uint32_t me = threadIdx.x, column = me % AMPI_K_LINE, row = me / AMPI_K_LINE;
+    const int busy = row * 8u < a.rows && column * 4u < b.rows;
+    float4 *slice = room, *other = room + AMPI_K_SLICE_FOURS, *free;
+    float sum[8][8], total[8][8];
+    ampi_k_eight mine_a[AMPI_K_EIGHTS(AMPI_K_M)], mine_b[AMPI_K_EIGHTS(AMPI_K_N)];
+    uint32_t i, j;
+    AMP_UNROLL
+    for (i = 0; i < 8u; i++) {
+        AMP_UNROLL
+        for (j = 0; j < 8u; j++) {
+            sum[i][j] = 0.0f;
+            total[i][j] = negative_zero; /* the first block's sum plus this is that sum */
+        }
+    }
+    AMP_NO_UNROLL
+    for (; batches; batches--) {
+        size_t k0 = 0;
+        uint32_t left = ampi_k_slice_of(p.k, 0);
+        ampi_k_fetch_first(mine_a, a, left);
+        ampi_k_fetch_first(mine_b, b, left);
+        do {
+            ampi_k_put_all(slice, mine_a, a, negative_zero);
+            ampi_k_put_all(slice + AMPI_K_FOURS_A, mine_b, b, zero);
+            __syncthreads();
+            k0 += AMPI_K_SLICE;
+            left = ampi_k_slice_of(p.k, k0);
+            ampi_k_fetch_next(mine_a, a, left);
+            ampi_k_fetch_next(mine_b, b, left);
+            if (busy) ampi_k_multiply(sum, slice + row * 2u, slice + AMPI_K_FOURS_A + column);
+            if (k0 % AMPI_K_BLOCK == 0 || left == 0) ampi_k_add_up(total, sum);
+            free = other; /* all have left it: they have passed the barrier */
+            other = slice;
+            slice = free;
+        } while (left);
+        a.first += p.stride_a; /* the next batch */
+        b.first += p.stride_b;
+    }
+    __syncthreads();
+    AMP_UNROLL
+    for (i = 0; i < 8u; i++) {
+        float4 *to = room + (row * 8u + i) * (AMPI_K_N / 4u) + column;
+        to[0] = make_float4(total[i][0], total[i][1], total[i][2], total[i][3]);
+        to[AMPI_K_LINE] = make_float4(total[i][4], total[i][5], total[i][6], total[i][7]);
+    }
+    __syncthreads();
+}
+
+/* From the sums of eight neighbours in row i, from column j on, to d and aux. */
+typedef struct ampi_k_wides { /* eight at a time can be read and written: of d and aux, of c, of the bias */
+    int d, c, bias;
+} ampi_k_wides;
+AMPI_K void ampi_k_store_sums(const amp_gemm_job &p, const ampi_k_wides &wide, size_t z, size_t i, size_t j,
+    const float *sum, float alpha, float beta, uint32_t *amax) {
+    const uint64_t at = z * p.stride_d + i * p.ldd + j, byte = (z * p.m + i) * ampi_mask_pitch(p.n) + j / 8u;
+    const uint32_t m = ampi_k_group(j, p.n);
+    const int masked = amp_gemm_masked(&p);
+    uint32_t c[8] = {0}, bias[8] = {0}, x[8], k;
+    if (p.c.data) ampi_k_load8(c, p.c.data, p.c.dtype, z * p.stride_c + i * p.ldc + j, m, wide.c);
+    if (p.bias.data) ampi_k_bias8(bias, p, i, j, m, wide.bias);
+    AMP_UNROLL
+    for (k = 0; k < 8u; k++)
+        x[k] = ampi_bits(amp_epilogue_before(&p, sum[k], alpha, beta, ampi_float(c[k]), ampi_float(bias[k])));
+    ampi_k_finish8(p, masked, p.act, x, at, byte, m, wide.d, amax);
+}
+
+static __global__ void __launch_bounds__(AMPI_K_THREADS, AMPI_K_AT_ONCE)
+    ampi_k_gemm(const AMP_GRID_CONSTANT amp_gemm_job p, ampi_k_wides wide) {
+    AMP_SHARED(float4, room, AMPI_K_ROOM);
+    size_t across = p.n / AMPI_K_N + (p.n % AMPI_K_N != 0), down = p.m / AMPI_K_M + (p.m % AMPI_K_M != 0), tile;
+    uint32_t amax = 0, e;
+    float alpha = amp_gemm_alpha(&p), beta = amp_gemm_beta(&p);
+    for (tile = blockIdx.x; tile < across * down * amp_gemm_outputs(&p); tile += gridDim.x) {
+        size_t z = tile / (across * down), i0 = tile / across % down * AMPI_K_M, j0 = tile % across * AMPI_K_N;
+        ampi_k_side a = ampi_k_side_of(p.a, AMPI_K_M, p.lda, p.stride_a, p.batch, z);
+        ampi_k_side b = ampi_k_side_of(p.b, AMPI_K_N, p.ldb, p.stride_b, p.batch, z);
+        a.along_k = !p.trans_a;
+        b.along_k = (int)p.trans_b;
+        a.first += a.along_k ? i0 * a.ld : i0;
+        b.first += b.along_k ? j0 * b.ld : j0;
+        a.rows = p.m - i0;
+        b.rows = p.n - j0;
+        ampi_k_tile_sums(p, a, b, p.sum_batches ? p.batch : 1u, room);
+        AMP_NO_UNROLL
+        for (e = 8u * threadIdx.x; e < AMPI_K_M * AMPI_K_N; e += 8u * AMPI_K_THREADS) {
+            size_t i = i0 + e / AMPI_K_N, j = j0 + e % AMPI_K_N;
+            if (i < p.m && j < p.n) ampi_k_store_sums(p, wide, z, i, j, (const float *)room + e, alpha, beta, &amax);
+        }
+        __syncthreads();
+    }
+    if (p.amax_d && amax) atomicMax((unsigned *)p.amax_d, amax);
+}
+
 /* The same of 16 bits, as they lie in memory: x becomes y, or dy the gradient. Only where an Inf or a NaN comes out is
    looked for the payload that ReLU lets through. */
 AMPI_K void ampi_k_act_exact(uint32_t w[4], uint32_t x[8], amp_dtype t) {
@@ -264,7 +373,7 @@ AMPI_K ampi_k_u4 *ampi_k_words_at(const amp_array &a, uint64_t i) { /* of 16 bit
     return (ampi_k_u4 *)((char *)a.data + 2u * i);
 }
 
-/* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of amp_epilogue_one, in groups of 8 along
+/* What cuBLASLt left to do: d, which is not FP8, holds the product; the rest of its epilogue, in groups of 8 along
    a row. */
 typedef struct ampi_k_place { uint64_t batch, row, group; } ampi_k_place; /* of a group */
 AMPI_K ampi_k_place ampi_k_place_of(uint64_t g, uint64_t across, uint64_t rows) {
@@ -319,22 +428,6 @@ AMPI_K void ampi_k_mask_raw(ampi_k_raw *dy, uint32_t bits, amp_dtype t) {
         w[k] = x[2u * k] | x[2u * k + 1u] << 16;
     dy->a = ampi_k_four(w);
 }
-/* Eight of what a mask stands for, as float bits. */
-AMPI_K void ampi_k_unmask8(uint32_t x[8], uint32_t bits) {
-    uint32_t k;
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = 0x3f800000u * (bits >> k & 1u);
-}
-/* The mask of eight of ReLU's y, of which m are there, by their patterns. */
-AMPI_K uint32_t ampi_k_mask8(const uint32_t x[8], amp_dtype t, uint32_t m) {
-    const uint32_t signs = 33u - 8u * (uint32_t)amp_dtype_size(t);
-    uint32_t bits = 0, k;
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        bits |= (uint32_t)(k < m && x[k] << signs != 0) << k;
-    return bits;
-}
 template <int masked> AMPI_K void ampi_k_act_grad_at(const amp_gemm_job &p, uint64_t at, uint64_t byte, int wide) {
     ampi_k_raw dy, saved;
     ampi_k_fetch_short(&dy, p.d, at, 8, wide);
@@ -361,12 +454,6 @@ AMPI_K void ampi_k_act_grads(
             ampi_k_act_grad_at<masked>(p, here.batch * p.stride_d + here.row * p.ldd + j, byte, wide);
     }
 }
-AMPI_K void ampi_k_fill8(uint32_t x[8], uint32_t one) {
-    uint32_t k;
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = one;
-}
 /* masked: aux is AMP_MASK, a byte for each group, and the act ReLU; in a kernel of its own, which is short. */
 template <int masked>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
@@ -375,7 +462,6 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
     ampi_k_place here = ampi_k_place_of(g, across, p.m), next = ampi_k_place_of(step, across, p.m);
     const amp_act act = masked ? AMP_RELU : p.act;
-    uint8_t *mask = (uint8_t *)p.aux.data;
     int alike = !add_bias && ampi_k_is_alike(p, masked);
     if (alike) ampi_k_act_grads<masked>(p, wide, here, next, all);
     if (alike && p.n % 8u == 0) return;
@@ -386,44 +472,11 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
         if (alike && m == 8u) continue;
         ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
         if (add_bias) {
-            if (p.bias_per_row)
-                ampi_k_fill8(y, ampi_load_bits(p.bias.data, p.bias.dtype, here.row));
-            else
-                ampi_k_load8(y, p.bias.data, p.bias.dtype, j, m, wide_bias);
+            ampi_k_bias8(y, p, here.row, j, m, wide_bias);
             for (k = 0; k < 8u; k++)
                 x[k] = ampi_bits(amp_add(ampi_float(x[k]), ampi_float(y[k])));
         }
-        if (p.backward) {
-            if (masked)
-                ampi_k_unmask8(y, mask[byte]);
-            else
-                ampi_k_load8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            ampi_k_act_grad8(x, act, y, 0);
-        } else {
-            if (p.aux.data && !masked) {
-                for (k = 0; k < 8u; k++)
-                    y[k] = ampi_bits(amp_epilogue_aux(&p, ampi_float(x[k])));
-                ampi_k_nearest8(y, p.aux.dtype);
-                ampi_k_store8(y, p.aux.data, p.aux.dtype, at, m, wide);
-            }
-            ampi_k_act8(x, act, 0);
-        }
-        ampi_k_nearest8(x, p.d.dtype);
-        ampi_k_store8(x, p.d.data, p.d.dtype, at, m, wide);
-        if (masked && !p.backward) mask[byte] = (uint8_t)ampi_k_mask8(x, p.d.dtype, m);
-    }
-}
-/* The masks of products that the plain kernel has made: groups as above. */
-static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_mask(amp_gemm_job p, int wide) {
-    uint64_t across = ampi_mask_pitch(p.n), all = amp_gemm_outputs(&p) * p.m * across,
-             step = (uint64_t)gridDim.x * AMP_BLOCK;
-    uint64_t g = (uint64_t)blockIdx.x * AMP_BLOCK + threadIdx.x;
-    for (; g < all; g += step) {
-        uint64_t row = g / across, j = 8u * (g % across);
-        uint64_t at = row / p.m * p.stride_d + row % p.m * p.ldd + j;
-        uint32_t x[8], m = ampi_k_group(j, p.n);
-        ampi_k_load8(x, p.d.data, p.d.dtype, at, m, wide);
-        ((uint8_t *)p.aux.data)[g] = (uint8_t)ampi_k_mask8(x, AMP_F32, m);
+        ampi_k_finish8(p, masked, act, x, at, byte, m, wide, NULL);
     }
 }
 
@@ -470,4 +523,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     X(ampi_k_gemm) \
     X(ampi_k_epilogue<0>) \
     X(ampi_k_epilogue<1>) \
-    X(ampi_k_mask) X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) X(ampi_k_activation_alike<AMP_BF16>)
+    X(ampi_k_activation) X(ampi_k_activation_alike<AMP_F16>) X(ampi_k_activation_alike<AMP_BF16>)

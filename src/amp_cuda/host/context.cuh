@@ -291,14 +291,18 @@ static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
 }
 
 template <class... P, class... A>
-static amp_status ampi_cu_launch(ampi_cuda *c, unsigned grid, void (*kernel)(P...), A... args) {
+static amp_status ampi_cu_launch_of(ampi_cuda *c, unsigned threads, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
     AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
-    config.blockDim = dim3(AMP_BLOCK);
+    config.blockDim = dim3(threads);
     config.stream = c->stream;
     AMPI_TRY(ampi_cu_did(c, "cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, args...)));
     return ampi_cu_launched(c, "cudaLaunchKernelEx");
+}
+template <class... P, class... A>
+static amp_status ampi_cu_launch(ampi_cuda *c, unsigned grid, void (*kernel)(P...), A... args) {
+    return ampi_cu_launch_of(c, AMP_BLOCK, grid, kernel, args...);
 }
 
 /* Blocks for `work` units of one block each: enough to fill the GPU once; kernels go round. */

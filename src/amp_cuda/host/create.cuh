@@ -8,11 +8,12 @@ static amp_status ampi_cu_check(const ampi_cuda *c, const amp_cuda_desc *d, cons
 /* Loads a kernel, so that its first launch, which may be inside a capture, does not; and asks how many of its blocks an
    SM holds. */
 static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, const void *kernel) {
-    struct cudaFuncAttributes unread;
-    int blocks = 0;
-    AMPI_TRY(ampi_cu_check(c, d, "cudaFuncGetAttributes", cudaFuncGetAttributes(&unread, kernel)));
+    struct cudaFuncAttributes its;
+    int threads, blocks = 0;
+    AMPI_TRY(ampi_cu_check(c, d, "cudaFuncGetAttributes", cudaFuncGetAttributes(&its, kernel)));
+    threads = its.maxThreadsPerBlock < AMP_BLOCK ? its.maxThreadsPerBlock : AMP_BLOCK;
     AMPI_TRY(ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, AMP_BLOCK, 0)));
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0)));
     c->resident[c->n_resident].kernel = kernel;
     c->resident[c->n_resident++].blocks = blocks > 0 ? blocks : 1;
     return AMP_OK;

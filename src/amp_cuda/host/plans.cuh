@@ -456,10 +456,12 @@ static amp_status ampi_cu_plan_make(ampi_cuda *c, const amp_gemm_job *p, ampi_cu
 
 static amp_status ampi_cu_plain_gemm(ampi_cuda *c, const amp_gemm_job *p) {
     uint64_t tiles = ampi_cu_parts(p->m, AMPI_K_M) * ampi_cu_parts(p->n, AMPI_K_N) * amp_gemm_outputs(p);
-    int wide = ampi_cu_wide(&p->d, p->ldd | (p->batch > 1u ? p->stride_d : 0u));
-    AMPI_TRY(ampi_cu_launch(c, ampi_cu_grid(c, tiles), ampi_k_gemm, *p));
-    if (!amp_gemm_masked(p) || p->backward) return AMP_OK;
-    return ampi_cu_launch(c, ampi_cu_grid(c, ampi_cu_parts(amp_gemm_mask_bytes(p), AMP_BLOCK)), ampi_k_mask, *p, wide);
+    const size_t step = p->ldd | (p->batch > 1u ? p->stride_d : 0u);
+    ampi_k_wides wide;
+    wide.d = ampi_cu_wide(&p->d, step) && (amp_gemm_masked(p) || ampi_cu_wide(&p->aux, step));
+    wide.c = ampi_cu_wide(&p->c, p->ldc | (p->batch > 1u ? p->stride_c : 0u));
+    wide.bias = ampi_cu_wide(&p->bias, 0);
+    return ampi_cu_launch_of(c, AMPI_K_THREADS, ampi_cu_grid(c, tiles), ampi_k_gemm, *p, wide);
 }
 
 /* alpha and beta as a plan's product reads them: halves, floats on the host, or floats on the device. */
