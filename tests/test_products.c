@@ -220,8 +220,11 @@ static void grid_operands(t_run *t, grid_case *c) {
     }
     if (!g->backward && t_below(t, 2)) {
         amp_dtype type = t_below(t, 2) ? AMP_F32 : c->d.type;
+        const size_t size = amp_dtype_size(type), shift = t_below(t, 2) * size; /* it may begin anywhere */
+        char *host = (char *)t_host(t, shift + g->n * size);
         c->bias = matrix(t, type, g->n, 1, 0, 1, g->n, g->n);
-        g->bias = amp_arr(t_put(t, c->bias, g->n * amp_dtype_size(type)), type);
+        memcpy(host + shift, c->bias, g->n * size);
+        g->bias = amp_arr((char *)t_put(t, host, shift + g->n * size) + shift, type);
     }
     c->aux = c->d;
     c->aux.host = NULL;
