@@ -79,6 +79,7 @@ table() {
     for hidden in avx512 avx2; do echo "without-$hidden||env -u LOG MAKEFLAGS= $MAKE test HIDE=$hidden BUILD=$BUILD/hide-$hidden"; done
     if [ -n "${NVCC:-}" ]; then
         [ -z "${NVDISASM:-}" ] || for a in 75 86 90 120; do echo "sass-$a|for-sass $BUILD/sass/sm_$a.sass|tests/sass.sh $a"; done
+        [ -z "${NVDISASM:-}" ] || echo "sass-reads|for-sass $BUILD/sass/sm_90.sass|tests/sass.sh --reads"
         [ -z "${NVDISASM:-}" ] || echo "sass-fast|for-sass|tests/sass.sh --fast 90"
         [ -z "${NVDISASM:-}" ] || echo "sass-gpt2|for-sass-gpt2|tests/sass_gpt2.sh 90"
         [ -z "${NVDISASM:-}" ] || echo "suite-sass|$host/plain/suite $BUILD/sass/sm_90.sass|env HCU_PROTECT=0 HCU_SASS=$BUILD/sass/sm_90 tests/hostcuda_suite.sh $host/plain/suite lazy forward"

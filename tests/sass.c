@@ -2,7 +2,7 @@
    tests/hostcuda.
 
        sass --code build/sass/sm_90 [--archs LIST] [--row TEXT] [--data KIND] [--quick] [--table FILE] [--record]
-            [--profile N] [--listing] [--thin] | --chain
+            [--profile N] [--listing] [--thin] | --chain | --reads [--row TEXT]
        sass --bounds FILE [--main]
 
    Each row runs one verb of amp.h on the CUDA context, whose launches run the machine code, and the same on the CPU
@@ -18,7 +18,9 @@
    code has some of the kernels; others run as C++, and rows that run none of it fail. --profile: the most frequent
    opcodes; --listing: the machine code that ran; both per element. Under a row whose bound is below its goal is a line
    with the goal and the instructions that stand in the way; a row without such a line fails. --chain: how long a small
-   step takes at least, beside that of naive_tail.cu, and its longest chain of dependent instructions. */
+   step takes at least, beside that of naive_tail.cu, and its longest chain of dependent instructions. --reads: a table in
+   Markdown: how many bytes an SM has asked memory for at a time, at most, and how many SMs have work on a million
+   elements. */
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
 #include "naive_tail.h"
@@ -30,7 +32,7 @@
 
 static struct options {
     const char *code, *archs, *row, *data, *table, *bounds;
-    int profile, listing, quick, record, chain, main, thin;
+    int profile, listing, quick, record, chain, main, thin, reads;
 } opt;
 
 static const char *const pipe_names[HCU_PIPES] = {
@@ -960,6 +962,54 @@ static int row_is_asked_for(const char *name) { /* it contains a piece of opt.ro
     return !opt.row;
 }
 
+/* ---- reads under way ----
+   A GPU hides the time that memory takes by having much asked for at once: bandwidth times latency, 16 KB for an SM of
+   an H100 at 3.35 TB/s and 600 ns. A warp's share is counted from the machine code: bytes of loads for which no
+   instruction has waited yet, as scoreboards do; the most of them at a time, for as many warps as an SM holds. */
+enum { READS_KB = 32, MILLION = 1 << 20 };
+static int reads_are_wanted(const char *row) { /* so many: small lists of arrays that are only looked at */
+    static const char *const of[] = {"all_finite ", "unscale ", "histogram "};
+    size_t i;
+    for (i = 0; i < sizeof of / sizeof *of; i++)
+        if (!strncmp(row, of[i], strlen(of[i]))) return 1;
+    return 0;
+}
+static hcu_sass_count count_of(const row *r, size_t n, int sms, int grids) {
+    amp_ctx *ctx;
+    work w;
+    hcu_set_sms(0, sms);
+    hcu_sass_grids(grids);
+    if (amp_cuda_create(&ctx, NULL) != AMP_OK) exit(1);
+    w = run_on(ctx, r, NORMAL, n);
+    free(w.out);
+    amp_ctx_destroy(ctx);
+    return w.count;
+}
+static int reads(void) {
+    const gpu *g = gpus;
+    size_t i;
+    while (g->arch != hcu_sass_arch())
+        g++;
+    hcu_set_occupancy(1);
+    printf("| kernel, sm_%d | KB under way on an SM | SMs of %d with work at 1 M elements |\n|---|---|---|\n", g->arch,
+        g->sms);
+    for (i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        double kb;
+        size_t busy;
+        if (!row_is_asked_for(r->name)) continue;
+        kb = (double)count_of(r, r->large, 1, 0).under_way / 1024;
+        busy = count_of(r, MILLION, g->sms, 1).grid;
+        if (busy > (size_t)g->sms) busy = (size_t)g->sms;
+        printf("| %s | %.0f | %lu |\n", r->name, kb, (unsigned long)busy);
+        if (!reads_are_wanted(r->name) || (kb >= READS_KB && busy == (size_t)g->sms)) continue;
+        fprintf(stderr, "FAIL %s: %.0f KB under way, %d are wanted, and %lu of %d SMs\n", r->name, kb, READS_KB,
+            (unsigned long)busy, g->sms);
+        failed++;
+    }
+    return failed != 0;
+}
+
 int main(int argc, char **argv) {
     amp_ctx *gpu_ctx, *cpu;
     size_t i;
@@ -988,6 +1038,8 @@ int main(int argc, char **argv) {
             opt.thin = 1;
         else if (!strcmp(argv[k], "--chain"))
             opt.chain = 1;
+        else if (!strcmp(argv[k], "--reads"))
+            opt.reads = 1;
         else if (!strcmp(argv[k], "--quick"))
             opt.quick = 1;
         else if (!strcmp(argv[k], "--record"))
@@ -1007,6 +1059,7 @@ int main(int argc, char **argv) {
         printf("%d passed, %d failed, 0 skipped\n", passed, failed);
         return failed != 0;
     }
+    if (opt.reads) return reads();
     hcu_set_sms(0, 1);
     hcu_set_occupancy(1); /* then a block has some 6,000 elements, as one of 64 M has on an H100 */
     if (amp_cuda_create(&gpu_ctx, NULL) != AMP_OK || amp_cpu_create(&cpu, NULL) != AMP_OK) return 1;

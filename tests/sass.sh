@@ -3,6 +3,7 @@
 #                                   per element than tests/expected/sass.txt says (3 % are allowed). Normal and half subnormal data.
 #        sass.sh --fast ARCH...     the same of the code that nvcc makes under --use_fast_math, which must change neither
 #        sass.sh --thin ARCH...     of that code some kernels, which nvcc makes in a tenth of the time
+#        sass.sh --reads            of sm_90: NOTES' table of bytes under way is what the machine code does
 #        sass.sh --record ARCH...   writes tests/expected/sass.txt, the tables of bounds in docs/numbers.md and bench/NOTES.md, and docs/img/roofline.svg
 # Needs build/sass/sass, and build/sass/sm_ARCH.cubin and .sass (in build/sass/fast and thin those of --fast and --thin), which make builds. Last line: N passed, N failed, N skipped.
 set -u
@@ -10,7 +11,7 @@ cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
 table=${TABLE:-tests/expected/sass.txt}
 out=$(mktemp) || exit 2
-trap 'rm -f "$out" "$out.block"' EXIT
+trap 'rm -f "$out" "$out.block" "$out.reads"' EXIT
 trap 'exit 130' INT TERM
 
 # block FILE NAME: FILE with what stdin says between <!-- NAME --> and <!-- /NAME -->
@@ -23,12 +24,13 @@ block() {
 }
 if [ "${1:-}" = --record ]; then
     shift
+    archs=$*
     {
         echo "# Instructions per element of each kernel: written by \`make sass-table\`, read by tests/sass.sh. Counted from machine code, not timed."
         printf '# architecture\trow of tests/sass.c\tdata\tall\talu\tfma\timad\tfp64\tcvt64\txu\tlsu\tbranch\tuniform\n'
     } >"$out"
     for arch; do "$build/sass/sass" --code "$build/sass/sm_$arch" --quick --record >>"$out" || { cat "$out"; exit 1; }; done
-    awk -F '\t' -v archs=" $* " '!/^#/ && index(archs, " " $1 " ") == 0' "$table" >>"$out" # those of other architectures stay
+    awk -F '\t' -v archs=" $archs " '!/^#/ && index(archs, " " $1 " ") == 0' "$table" >>"$out" # those of other architectures stay
     cat "$out" >"$table"
     "$build/roofline" H100 --table "$table" --out docs/img/roofline.svg >"$out" || cat "$out"
     for page in docs/numbers.md bench/NOTES.md; do
@@ -37,7 +39,20 @@ if [ "${1:-}" = --record ]; then
         # shellcheck disable=SC2086
         "$build/sass/sass" --bounds "$table" $main | block $page counted >"$out" && cat "$out" >$page
     done
+    case " $archs " in
+    *" 90 "*)
+        "$build/sass/sass" --code "$build/sass/sm_90" --reads >"$out.reads" || exit 1
+        block bench/NOTES.md reads <"$out.reads" >"$out" && cat "$out" >bench/NOTES.md ;;
+    esac
     exit
+fi
+if [ "${1:-}" = --reads ]; then
+    "$build/sass/sass" --code "$build/sass/sm_90" --reads >"$out.reads"
+    rc=$?
+    sed -n '/^<!-- reads -->$/,/^<!-- \/reads -->$/p' bench/NOTES.md | sed '1d;$d' >"$out"
+    diff "$out" "$out.reads" || rc=1
+    [ $rc = 0 ] && echo "1 passed, 0 failed, 0 skipped" || echo "0 passed, 1 failed, 0 skipped"
+    exit $rc
 fi
 passed=0 failed=0 code=$build/sass thin=
 case ${1:-} in --fast | --thin)

@@ -283,6 +283,7 @@ uint64_t run_block(Block &b, vector<Warp> &warps, uint64_t start) {
         w.waiting = w.at_block_barrier = 0;
         w.first_thread = unsigned(n) * kLanes;
         memset(&w.clock, 0, sizeof w.clock);
+        memset(&w.loads, 0, sizeof w.loads);
         w.clock.now = start;
     }
     for (;;) {
@@ -316,13 +317,16 @@ uint64_t run_block(Block &b, vector<Warp> &warps, uint64_t start) {
     }
     return end;
 }
-/* How many blocks the GPU holds: by registers, threads and slots of an SM. */
-size_t resident_blocks(const Kernel &k, unsigned threads) {
+/* How many blocks an SM holds: by registers, threads, shared memory (CUDA C++ Programming Guide, "Technical
+ * Specifications per Compute Capability", recalled; a block takes 1 KB more from sm_80 on) and slots. */
+unsigned resident_blocks(const Kernel &k, unsigned threads) {
     unsigned warps = (threads + kLanes - 1) / kLanes, registers = unsigned(k.registers + 7) / 8 * 8 * kLanes * warps;
     bool large = g_arch == 80 || g_arch == 90 || g_arch == 100;
     unsigned most = g_arch == 75 ? 1024 : large ? 2048 : 1536;
-    unsigned per_sm = std::min({registers ? 65536 / registers : 16u, most / (kLanes * warps), 16u});
-    return size_t(g_sms) * std::max(1u, per_sm);
+    unsigned room = g_arch == 75 ? 64 : g_arch == 80 ? 164 : large ? 228 : 100;
+    unsigned own = unsigned(k.shared) + (g_arch == 75 ? 0 : 1024);
+    unsigned by_shared = own ? (room << 10) / own : 16u;
+    return std::max(1u, std::min({registers ? 65536 / registers : 16u, most / (kLanes * warps), by_shared, 16u}));
 }
 } // namespace
 
@@ -368,9 +372,12 @@ bool sass_launch(const char *name, const KernelDesc *desc, void **args, const Gr
     unsigned threads = config.block.x * config.block.y * config.block.z;
     vector<Warp> warps((threads + kLanes - 1) / kLanes);
     size_t blocks = size_t(config.grid.x) * config.grid.y * config.grid.z;
-    vector<uint64_t> slot(g_sms ? std::min(blocks, resident_blocks(k, threads)) : 1); /* when each is free */
+    vector<uint64_t> slot(
+        g_sms ? std::min(blocks, size_t(g_sms) * resident_blocks(k, threads)) : 1); /* when each is free */
     Map<uintptr_t, Ready> touched;
-    for (size_t n = 0; n < blocks; n++) {
+    if (blocks > k.grid) k.threads = threads;
+    k.grid = std::max(k.grid, blocks);
+    for (size_t n = 0; n < blocks && !g_grids; n++) {
         size_t row = n / config.grid.x;
         uint3 index{unsigned(n % config.grid.x), unsigned(row % config.grid.y), unsigned(row / config.grid.y)};
         Block b{k, config, index, bank0, shared};
@@ -392,6 +399,7 @@ using namespace hcu;
 using namespace hcu::sass;
 extern "C" int hcu_sass_arch(void) { return g_arch; }
 extern "C" void hcu_sass_partial(int on) { g_partial = on != 0; }
+extern "C" void hcu_sass_grids(int only) { g_grids = only != 0; }
 extern "C" void hcu_sass_model(int sms) { g_sms = sms; }
 extern "C" long hcu_sass_launches(void) { return g_launches; }
 extern "C" void hcu_sass_reset(void) {
@@ -399,12 +407,13 @@ extern "C" void hcu_sass_reset(void) {
     for (auto *e : g_kernels.entries) {
         Kernel &k = *e->value;
         k.launches = k.blocks = 0;
-        k.cycles = k.longest = k.longest_fp64 = k.path = 0;
+        k.cycles = k.longest = k.longest_fp64 = k.path = k.grid = k.under_way = 0;
         std::fill(k.issued.begin(), k.issued.end(), 0);
     }
 }
 extern "C" hcu_sass_count hcu_sass_counts(const char *kernel) {
     hcu_sass_count c = {};
+    unsigned long long most = 0;
     for (auto *e : g_kernels.entries) {
         const Kernel &k = *e->value;
         if (!k.launches || (kernel && k.name.find(kernel) == string::npos)) continue;
@@ -420,10 +429,17 @@ extern "C" hcu_sass_count hcu_sass_counts(const char *kernel) {
             c.chain = k.path / kStep;
             c.chain_fp64 = k.path % kStep;
         }
+        unsigned long long issued = 0;
         for (size_t i = 0; i < k.code.size(); i++) {
-            c.issued += k.issued[i];
+            issued += k.issued[i];
             c.pipe[k.code[i].pipe] += k.issued[i];
         }
+        c.issued += issued;
+        c.grid = std::max(c.grid, k.grid);
+        if (issued <= most) continue;
+        most = issued;
+        c.under_way =
+            (unsigned long long)resident_blocks(k, k.threads) * ((k.threads + kLanes - 1) / kLanes) * k.under_way;
     }
     return c;
 }

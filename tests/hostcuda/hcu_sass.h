@@ -86,12 +86,16 @@ struct Kernel {
     vector<Param> params;
     size_t param_base = 0;
     int registers = 0, file = 0; /* file: which of those that were loaded */
+    size_t shared = 0;           /* bytes of shared memory of a block */
     long launches = 0, blocks = 0;
+    size_t grid = 0;                     /* blocks of its largest launch, and their threads */
+    unsigned threads = 0, under_way = 0; /* under_way: most bytes that a warp had asked memory for and not used */
     uint64_t cycles = 0, longest = 0, longest_fp64 = 0, path = 0; /* of hcu_sass_model */
 };
 extern Map<string, std::unique_ptr<Kernel>> &g_kernels;
 extern long g_launches;
-extern int g_arch, g_sms, g_partial; /* g_sms: 0 while no chain is counted; g_partial: see hcu_sass_partial */
+extern int g_arch, g_sms;      /* g_sms: 0 while no chain is counted */
+extern int g_partial, g_grids; /* see hcu_sass_partial, hcu_sass_grids */
 
 template <class T> T from_bits(uint64_t v) {
     T x;

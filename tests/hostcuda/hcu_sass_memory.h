@@ -172,6 +172,7 @@ struct Memory : Floats {
         }
         for (size_t k = 0; k < words; k++)
             write(i.o[0], v[k], int(k));
+        if (space(i) == GLOBAL) asks(i.o[0].index, words, n);
     }
     void load_constant(const Ins &i) {
         size_t n = width(i), words = (n + 3) / 4;
@@ -253,7 +254,7 @@ struct Memory : Floats {
             char *p = at(i, i.o[where], l, n);
             if (g_sms && space(i) == GLOBAL) { /* one after the other */
                 Ready &last = (*touched)[uintptr_t(p)];
-                uses({last.at, last.path ? last.path - kStep : 0});
+                uses({last.at, last.path ? last.path - kStep : 0, 0});
                 last.at = std::max(last.at, std::max(w->clock.now, need.at)) + L_QUEUE;
                 words.push_back(&last.path);
             }

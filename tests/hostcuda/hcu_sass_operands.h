@@ -71,6 +71,7 @@ int latency(const Ins &i) {
 constexpr uint64_t kStep = uint64_t(1) << 24;
 struct Ready { /* in which cycle something is there, and the longest path to it */
     uint64_t at, path;
+    unsigned load; /* a register's: the number of the load that it waits for, or 0 */
 };
 
 constexpr int kLanes = 32, kBarriers = 17, kWarpSync = 16;
@@ -91,6 +92,10 @@ struct Warp {
         uint64_t now, path, issued, fp64;
         Ready stored, r[256], u[256], p[8], up[8];
     } clock;
+    enum { LOADS = 256 };
+    struct Loads { /* from memory; those that no instruction has waited for, as a scoreboard does */
+        unsigned last, bytes[LOADS], under_way;
+    } loads;
 };
 struct Operands {
     Kernel &k;
@@ -101,8 +106,8 @@ struct Operands {
     Warp *w = nullptr;
     unsigned mask = 0; /* the lanes that execute the current instruction */
     const Ins *now = nullptr;
-    unsigned turn = 1;   /* cycles between two instructions of a warp, as warps share four schedulers */
-    Ready need = {0, 0}; /* when everything that the current instruction reads is there */
+    unsigned turn = 1;      /* cycles between two instructions of a warp, as warps share four schedulers */
+    Ready need = {0, 0, 0}; /* when everything that the current instruction reads is there */
     Ready *made[48] = {nullptr};
     int n_made = 0;
     vector<uint64_t *> words = {}; /* the paths to the words of memory that it writes */
@@ -112,14 +117,35 @@ struct Operands {
     Operands(Kernel &kernel, const GridConfig &grid, uint3 block, vector<char> &bank, char *shared_memory)
         : k(kernel), config(grid), index(block), bank0(bank), shared(shared_memory) {}
 
-    static void later(Ready &a, const Ready &b) { a = {std::max(a.at, b.at), std::max(a.path, b.path)}; }
-    void uses(const Ready &ready) { later(need, ready); }
+    static void later(Ready &a, const Ready &b) { a = {std::max(a.at, b.at), std::max(a.path, b.path), 0}; }
+    void uses(const Ready &ready) {
+        later(need, ready);
+        if (ready.load) arrives(ready.load);
+    }
+    void arrives(unsigned load) {
+        Warp::Loads &all = w->loads;
+        if (all.last - load >= Warp::LOADS) return; /* long ago */
+        all.under_way -= all.bytes[load % Warp::LOADS];
+        all.bytes[load % Warp::LOADS] = 0;
+    }
+    /* `words` registers from `first` on get n bytes for each lane. */
+    void asks(int first, size_t words, size_t n) {
+        Warp::Loads &all = w->loads;
+        if (first == kZero) return;
+        if (++all.last == 0) ++all.last;
+        arrives(all.last); /* what had its place */
+        all.bytes[all.last % Warp::LOADS] = unsigned(n) * unsigned(__builtin_popcount(mask));
+        all.under_way += all.bytes[all.last % Warp::LOADS];
+        k.under_way = std::max(k.under_way, all.under_way);
+        for (size_t word = 0; word < words; word++)
+            w->clock.r[first + int(word)].load = all.last;
+    }
     void makes(Ready *ready) {
         if (n_made < 48) made[n_made++] = ready;
     }
     void uses_shared(const char *p, size_t n, bool writes) {
         for (size_t word = size_t(p - shared) / 4; g_sms && word < (size_t(p - shared) + n + 3) / 4; word++) {
-            if (!writes) uses({0, shared_path[word]});
+            if (!writes) uses({0, shared_path[word], 0});
             if (writes) words.push_back(&shared_path[word]);
         }
     }
@@ -130,13 +156,16 @@ struct Operands {
         bool waits = i.code == C_MEMBAR || i.pipe == HCU_PIPE_BRANCH;
         bool fp64 = i.pipe == HCU_PIPE_FP64 || i.pipe == HCU_PIPE_CVT64;
         uint64_t start = std::max(c.now, need.at);
-        Ready done = {start + uint64_t(latency(i)), std::max(c.path, need.path) + kStep + fp64};
-        while (n_made)
-            *made[--n_made] = done;
+        Ready done = {start + uint64_t(latency(i)), std::max(c.path, need.path) + kStep + fp64, 0};
+        while (n_made) {
+            n_made--;
+            made[n_made]->at = done.at;
+            made[n_made]->path = done.path;
+        }
         for (uint64_t *path : words)
             *path = done.path;
         words.clear();
-        if (stores) later(c.stored, {i.code == C_STS ? 0 : done.at, done.path});
+        if (stores) later(c.stored, {i.code == C_STS ? 0 : done.at, done.path, 0});
         if (waits && need.path) c.path = done.path;
         c.now = waits ? done.at : start + turn;
         c.issued++;
@@ -242,6 +271,8 @@ struct Operands {
         if (o.kind != O_REGISTER) wrong("a register is wanted");
         if (o.index == kZero) return;
         makes(&w->clock.r[o.index + word]);
+        uses({0, 0, w->clock.r[o.index + word].load}); /* nothing overtakes a load */
+        w->clock.r[o.index + word].load = 0;
         uint32_t *r = w->r[o.index + word];
         if (mask == kAll)
             memcpy(r, v, sizeof w->r[0]);

@@ -10,7 +10,7 @@ namespace hcu {
 namespace sass {
 Map<string, std::unique_ptr<Kernel>> &g_kernels = *new Map<string, std::unique_ptr<Kernel>>;
 long g_launches;
-int g_arch, g_sms, g_partial;
+int g_arch, g_sms, g_partial, g_grids;
 
 namespace {
 int g_file;
@@ -351,6 +351,10 @@ bool read_cubin(const string &file) {
                 g_kernels[name.substr(6)]->name = name.substr(6);
                 g_kernels[name.substr(6)]->registers = int(section[i].sh_info >> 24);
                 g_kernels[name.substr(6)]->file = g_file;
+            }
+            if (pass && name.compare(0, 11, ".nv.shared.") == 0) {
+                auto *of = g_kernels.get(name.substr(11));
+                if (of) (*of)->shared = size_t(section[i].sh_size);
             }
             if (!pass || section[i].sh_type == SHT_NOBITS) continue;
             if (name == ".symtab") symbols = i;

@@ -136,14 +136,18 @@ typedef struct hcu_sass_count {
     /* of hcu_sass_model: cycles of each launch at least, added up; of a launch the most instructions of a warp, and the
        longest chain of instructions that depend on one another, with those of them on the FP64 pipes */
     unsigned long long cycles, longest, longest_fp64, chain, chain_fp64;
+    /* of the kernel that issued most: bytes that an SM full of its warps has asked memory for and not used, at most */
+    unsigned long long under_way;
+    size_t grid; /* blocks of the largest launch */
 } hcu_sass_count;
-int hcu_sass_load(const char *name);                /* returns how many kernels can be run, -1: no such file */
-const char *hcu_sass_kernel(int i);                 /* mangled name of the one that ran as number i; NULL: no more */
-void hcu_sass_partial(int on);                      /* 1: kernels that the machine code lacks run as C++, no bug */
-int hcu_sass_arch(void);                            /* 90 for sm_90 */
-void hcu_sass_model(int sms);                       /* counts chains from now on, on a GPU of so many SMs; 0: no more */
-long hcu_sass_launches(void);                       /* launches that ran machine code since the reset */
-void hcu_sass_reset(void);                          /* counts become 0 */
+int hcu_sass_load(const char *name); /* returns how many kernels can be run, -1: no such file */
+const char *hcu_sass_kernel(int i);  /* mangled name of the one that ran as number i; NULL: no more */
+void hcu_sass_partial(int on);       /* 1: kernels that the machine code lacks run as C++, no bug */
+int hcu_sass_arch(void);             /* 90 for sm_90 */
+void hcu_sass_grids(int only);       /* 1: launches are noted from now on, and nothing runs; 0: all runs */
+void hcu_sass_model(int sms);        /* counts chains from now on, on a GPU of so many SMs; 0: no more */
+long hcu_sass_launches(void);        /* launches that ran machine code since the reset */
+void hcu_sass_reset(void);           /* counts become 0 */
 hcu_sass_count hcu_sass_counts(const char *kernel); /* of the kernels whose mangled names contain it; NULL: all */
 void hcu_sass_profile(const char *kernel, double per, int lines); /* prints opcodes and their counts / per */
 void hcu_sass_listing(const char *kernel, double per);            /* prints the instructions that ran */
