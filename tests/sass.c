@@ -18,8 +18,8 @@
    code has some of the kernels; others run as C++, and rows that run none of it fail. --profile: the most frequent
    opcodes; --listing: the machine code that ran; both per element. Under a row whose bound is below its goal is a line
    with the goal and the instructions that stand in the way; a row without such a line fails. --chain: how long a small
-   step takes at least, beside that of naive_tail.cu, and its longest chain of dependent instructions. --reads: a table in
-   Markdown: how many bytes an SM has asked memory for at a time, at most, and how many SMs have work on a million
+   step takes at least, beside that of naive_tail.cu, and its longest chain of dependent instructions. --reads: a table
+   in Markdown: how many bytes an SM has asked memory for at a time, at most, and how many SMs have work on a million
    elements. */
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
