@@ -1942,23 +1942,24 @@ AMPI_K void ampi_k_inspect_end(
 }
 
 /* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the sum of the
-   totals, and all threads the rest. The ticket wraps to 0. *factor is amp_sum_factor; whole: its e is made, or NULL. */
-AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, ampi_k_inspect_state *state,
-    const amp_inspect_job *whole, ampi_k_ending *e, amp_totals *totals) {
+   totals, and all threads the rest. The ticket wraps to 0. *factor is amp_sum_factor; e is made beside a record. */
+AMPI_K int ampi_k_sums(const amp_inspect_job *whole, uint32_t cuts, float *factor, ampi_k_inspect_state *state,
+    ampi_k_ending *e, amp_totals *totals) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(ampi_k_finite_sums, found, 1);
     AMP_SHARED(uint32_t, last, 1);
+    const amp_sum_job *job = &whole->sum;
     float scale = amp_sum_scale(job);
     amp_chunk c = {0, 0};
     if (job->table.n_chunks) c = job->table.chunks[cuts == AMP_PARTS ? blockIdx.x / AMP_PARTS : blockIdx.x / AMPI_CUTS];
     uint32_t divide = amp_sum_divide(job);
-    if (whole) ampi_k_ending_begin(whole, e, state); /* these loads are under way side by side */
+    if (whole->record) ampi_k_ending_begin(whole, e, state); /* these loads are under way side by side */
     if (cuts == AMP_PARTS)
         *factor = ampi_k_inspect_pieces<1>(job, c, scale, divide, room, &state->found);
     else
         *factor = ampi_k_inspect_pieces<0>(job, c, scale, divide, room, &state->found);
     __syncthreads();
-    if (whole) ampi_k_ending_finite(whole, e);
+    if (whole->record) ampi_k_ending_finite(whole, e);
     if (threadIdx.x == 0) {
         AMP_FENCE();
         last[0] = atomicInc((unsigned *)&state->ticket, gridDim.x - 1u) == gridDim.x - 1u;
@@ -1976,20 +1977,17 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, amp
         state->found.nan = state->found.inf = state->found.overflow = state->found.first = 0;
     return 1;
 }
+/* Without a record: only the totals. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t cuts, ampi_k_inspect_state *state) {
     AMP_SHARED(ampi_k_ending, end, 1);
     float factor;
     amp_totals totals;
-    if (ampi_k_sums(&job.sum, cuts, &factor, state, &job, end, &totals))
+    if (!ampi_k_sums(&job, cuts, &factor, state, end, &totals)) return;
+    if (job.record)
         ampi_k_inspect_end(&job, &totals, factor, end, state);
-}
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t cuts, ampi_k_inspect_state *state) {
-    amp_totals totals;
-    float factor;
-    int last = ampi_k_sums(&job, cuts, &factor, state, NULL, NULL, &totals);
-    if (last && threadIdx.x == 0) *job.table.totals = totals;
+    else if (threadIdx.x == 0)
+        *job.sum.table.totals = totals;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *state) {
@@ -2001,7 +1999,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
-#define AMPI_K_INSPECT(X) X(ampi_k_inspect) X(ampi_k_sum_gradients) X(ampi_k_conclude)
+#define AMPI_K_INSPECT(X) X(ampi_k_inspect) X(ampi_k_conclude)
 /* ---- update: elementwise, so a chunk may be cut into pieces for more blocks, without changing a bit; then
    accumulation and clipping   tests: tests/test_step.c, tests/test_layouts.c, tests/test_report.c ---- */
 
@@ -3583,19 +3581,22 @@ AMPI_K double ampi_k_xent_weight(const amp_xent_job &d, const double *counts, ui
 AMPI_K size_t ampi_k_xent_turned(size_t first) {
     return first + (blockIdx.x + (uint32_t)(first / gridDim.x)) % gridDim.x;
 }
+/* Logits of AMP_F8E4M3 or E5M2: one kernel, for nobody waits for it, and each takes nvcc a while. */
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
+    const amp_dtype f8 = d.logits.dtype == AMP_F8E5M2 ? AMP_F8E5M2 : AMP_F8E4M3;
+    const amp_dtype t = type == AMP_F8E4M3 ? f8 : (amp_dtype)type;
     double counted = ampi_k_xent_counted(d, counts, lanes);
     size_t first, row;
     if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (first = 0; first < d.rows; first += gridDim.x) {
         row = ampi_k_xent_turned(first);
-        if (row < d.rows) ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
+        if (row < d.rows) ampi_k_xent_row(d, t, row, factor, room, top);
     }
     if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
@@ -3899,6 +3900,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 
 #define AMPI_K_LOSSES(X) \
     X(ampi_k_xent<AMP_F32>) \
+    X(ampi_k_xent<AMP_F16>) \
+    X(ampi_k_xent<AMP_BF16>) \
+    X(ampi_k_xent<AMP_F8E4M3>) \
     X(ampi_k_xent_few<AMP_F32>) \
     X(ampi_k_xent_few<AMP_F16>) \
     X(ampi_k_xent_few<AMP_BF16>) X(ampi_k_xent_counts) X(ampi_k_xent_losses) X(ampi_k_dropout)
@@ -4759,9 +4763,7 @@ typedef struct ampi_cu_plan {
 #define AMPI_CU_ONE(...) +1u
 #define AMPI_CU_UPDATES(X, kind) \
     X(ampi_k_update<kind>) X(ampi_k_update_pairs<kind>) X(ampi_k_count_update<kind>) X(ampi_k_update_codes<kind>)
-#define AMPI_CU_RESIDENT \
-    (0u AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE) + \
-        AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
+#define AMPI_CU_RESIDENT (0u AMPI_CU_KERNELS(AMPI_CU_ONE) + AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
 /* cuDevicePrimaryCtxGetState: is the device in use by this process? */
 typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {
@@ -5313,23 +5315,25 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
     uint64_t few = (uint64_t)c->sms * 2u;
     return (uint64_t)t->n_chunks * AMPI_CUTS < few && t->n_chunks <= AMP_LANES ? AMP_PARTS : AMPI_CUTS;
 }
-static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_inspect_cuts(c, &job->table);
-    uint64_t pieces = (uint64_t)job->table.n_chunks * cuts;
-    return ampi_cu_share(c, pieces, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
-}
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     c->stepped++;
     return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
 }
-static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_cuda *c = ampi_cu_self(ctx);
+static amp_status ampi_cu_look(ampi_cuda *c, const amp_inspect_job *job) {
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
     uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
-    c->stepped++;
     return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
+}
+static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
+    amp_inspect_job totals_alone = AMP_ZERO;
+    totals_alone.sum = *job;
+    return ampi_cu_look(ampi_cu_self(ctx), &totals_alone);
+}
+static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
+    ampi_cuda *c = ampi_cu_self(ctx);
+    c->stepped++;
+    return ampi_cu_look(c, job);
 }
 
 /* A mirror, and what was read from it last. */
@@ -5458,11 +5462,10 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
 }
 /* A kernel of cross-entropy; the ticket goes to the one that ends the loss. */
 typedef void (*ampi_cu_xent_kernel)(amp_xent_job, const double *, uint32_t, uint32_t *);
-#define AMPI_FORMAT_XENT(T, ...) \
-    if (t == AMP_##T) return ampi_k_xent<AMP_##T>;
 static ampi_cu_xent_kernel ampi_cu_xent_any(amp_dtype t) {
-    AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_k_xent<AMP_F32>;
+    if (t == AMP_F16) return ampi_k_xent<AMP_F16>;
+    if (t == AMP_BF16) return ampi_k_xent<AMP_BF16>;
+    return t == AMP_F32 ? ampi_k_xent<AMP_F32> : ampi_k_xent<AMP_F8E4M3>;
 }
 static ampi_cu_xent_kernel ampi_cu_xent_few(const amp_xent_job *d) { /* NULL: not for this one */
     if (d->classes > AMP_PART || d->each) return NULL;
@@ -6677,13 +6680,10 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s = AMP_OK;
 #define AMPI_CU_ASK(kernel) \
     if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
-#define AMPI_FORMAT_ASK(T, ...)    AMPI_CU_ASK(ampi_k_xent<AMP_##T>)
 #define AMP_X(kind, rule, moments) AMPI_CU_UPDATES(AMPI_CU_ASK, kind)
     AMPI_CU_KERNELS(AMPI_CU_ASK)
     AMP_UPDATE_LIST(AMP_X)
-    AMPI_FORMATS(AMPI_FORMAT_ASK)
 #undef AMP_X
-#undef AMPI_FORMAT_ASK
 #undef AMPI_CU_ASK
     return s;
 }

@@ -358,23 +358,24 @@ AMPI_K void ampi_k_inspect_end(
 }
 
 /* All pieces, then the last block to finish joins them: 1 in that block, whose first thread holds the sum of the
-   totals, and all threads the rest. The ticket wraps to 0. *factor is amp_sum_factor; whole: its e is made, or NULL. */
-AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, ampi_k_inspect_state *state,
-    const amp_inspect_job *whole, ampi_k_ending *e, amp_totals *totals) {
+   totals, and all threads the rest. The ticket wraps to 0. *factor is amp_sum_factor; e is made beside a record. */
+AMPI_K int ampi_k_sums(const amp_inspect_job *whole, uint32_t cuts, float *factor, ampi_k_inspect_state *state,
+    ampi_k_ending *e, amp_totals *totals) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(ampi_k_finite_sums, found, 1);
     AMP_SHARED(uint32_t, last, 1);
+    const amp_sum_job *job = &whole->sum;
     float scale = amp_sum_scale(job);
     amp_chunk c = {0, 0};
     if (job->table.n_chunks) c = job->table.chunks[cuts == AMP_PARTS ? blockIdx.x / AMP_PARTS : blockIdx.x / AMPI_CUTS];
     uint32_t divide = amp_sum_divide(job);
-    if (whole) ampi_k_ending_begin(whole, e, state); /* these loads are under way side by side */
+    if (whole->record) ampi_k_ending_begin(whole, e, state); /* these loads are under way side by side */
     if (cuts == AMP_PARTS)
         *factor = ampi_k_inspect_pieces<1>(job, c, scale, divide, room, &state->found);
     else
         *factor = ampi_k_inspect_pieces<0>(job, c, scale, divide, room, &state->found);
     __syncthreads();
-    if (whole) ampi_k_ending_finite(whole, e);
+    if (whole->record) ampi_k_ending_finite(whole, e);
     if (threadIdx.x == 0) {
         AMP_FENCE();
         last[0] = atomicInc((unsigned *)&state->ticket, gridDim.x - 1u) == gridDim.x - 1u;
@@ -392,20 +393,17 @@ AMPI_K int ampi_k_sums(const amp_sum_job *job, uint32_t cuts, float *factor, amp
         state->found.nan = state->found.inf = state->found.overflow = state->found.first = 0;
     return 1;
 }
+/* Without a record: only the totals. */
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_inspect(const AMP_GRID_CONSTANT amp_inspect_job job, uint32_t cuts, ampi_k_inspect_state *state) {
     AMP_SHARED(ampi_k_ending, end, 1);
     float factor;
     amp_totals totals;
-    if (ampi_k_sums(&job.sum, cuts, &factor, state, &job, end, &totals))
+    if (!ampi_k_sums(&job, cuts, &factor, state, end, &totals)) return;
+    if (job.record)
         ampi_k_inspect_end(&job, &totals, factor, end, state);
-}
-static __global__ void __launch_bounds__(AMP_BLOCK, 2)
-    ampi_k_sum_gradients(const AMP_GRID_CONSTANT amp_sum_job job, uint32_t cuts, ampi_k_inspect_state *state) {
-    amp_totals totals;
-    float factor;
-    int last = ampi_k_sums(&job, cuts, &factor, state, NULL, NULL, &totals);
-    if (last && threadIdx.x == 0) *job.table.totals = totals;
+    else if (threadIdx.x == 0)
+        *job.sum.table.totals = totals;
 }
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *state) {
@@ -417,4 +415,4 @@ static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_inspect_end(&job, job.sum.table.totals, amp_sum_factor(&job.sum), end, state);
 }
 
-#define AMPI_K_INSPECT(X) X(ampi_k_inspect) X(ampi_k_sum_gradients) X(ampi_k_conclude)
+#define AMPI_K_INSPECT(X) X(ampi_k_inspect) X(ampi_k_conclude)

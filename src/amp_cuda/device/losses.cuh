@@ -389,19 +389,22 @@ AMPI_K double ampi_k_xent_weight(const amp_xent_job &d, const double *counts, ui
 AMPI_K size_t ampi_k_xent_turned(size_t first) {
     return first + (blockIdx.x + (uint32_t)(first / gridDim.x)) % gridDim.x;
 }
+/* Logits of AMP_F8E4M3 or E5M2: one kernel, for nobody waits for it, and each takes nvcc a while. */
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
+    const amp_dtype f8 = d.logits.dtype == AMP_F8E5M2 ? AMP_F8E5M2 : AMP_F8E4M3;
+    const amp_dtype t = type == AMP_F8E4M3 ? f8 : (amp_dtype)type;
     double counted = ampi_k_xent_counted(d, counts, lanes);
     size_t first, row;
     if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (first = 0; first < d.rows; first += gridDim.x) {
         row = ampi_k_xent_turned(first);
-        if (row < d.rows) ampi_k_xent_row(d, (amp_dtype)type, row, factor, room, top);
+        if (row < d.rows) ampi_k_xent_row(d, t, row, factor, room, top);
     }
     if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
@@ -705,6 +708,9 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 
 #define AMPI_K_LOSSES(X) \
     X(ampi_k_xent<AMP_F32>) \
+    X(ampi_k_xent<AMP_F16>) \
+    X(ampi_k_xent<AMP_BF16>) \
+    X(ampi_k_xent<AMP_F8E4M3>) \
     X(ampi_k_xent_few<AMP_F32>) \
     X(ampi_k_xent_few<AMP_F16>) \
     X(ampi_k_xent_few<AMP_BF16>) X(ampi_k_xent_counts) X(ampi_k_xent_losses) X(ampi_k_dropout)

@@ -47,9 +47,7 @@ typedef struct ampi_cu_plan {
 #define AMPI_CU_ONE(...) +1u
 #define AMPI_CU_UPDATES(X, kind) \
     X(ampi_k_update<kind>) X(ampi_k_update_pairs<kind>) X(ampi_k_count_update<kind>) X(ampi_k_update_codes<kind>)
-#define AMPI_CU_RESIDENT \
-    (0u AMPI_CU_KERNELS(AMPI_CU_ONE) AMPI_FORMATS(AMPI_CU_ONE) + \
-        AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
+#define AMPI_CU_RESIDENT (0u AMPI_CU_KERNELS(AMPI_CU_ONE) + AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
 /* cuDevicePrimaryCtxGetState: is the device in use by this process? */
 typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
 typedef struct ampi_cuda {

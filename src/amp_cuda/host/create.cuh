@@ -22,13 +22,10 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s = AMP_OK;
 #define AMPI_CU_ASK(kernel) \
     if (s == AMP_OK) s = ampi_cu_ask_resident(c, d, (const void *)kernel);
-#define AMPI_FORMAT_ASK(T, ...)    AMPI_CU_ASK(ampi_k_xent<AMP_##T>)
 #define AMP_X(kind, rule, moments) AMPI_CU_UPDATES(AMPI_CU_ASK, kind)
     AMPI_CU_KERNELS(AMPI_CU_ASK)
     AMP_UPDATE_LIST(AMP_X)
-    AMPI_FORMATS(AMPI_FORMAT_ASK)
 #undef AMP_X
-#undef AMPI_FORMAT_ASK
 #undef AMPI_CU_ASK
     return s;
 }

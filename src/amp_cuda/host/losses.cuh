@@ -10,11 +10,10 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
 }
 /* A kernel of cross-entropy; the ticket goes to the one that ends the loss. */
 typedef void (*ampi_cu_xent_kernel)(amp_xent_job, const double *, uint32_t, uint32_t *);
-#define AMPI_FORMAT_XENT(T, ...) \
-    if (t == AMP_##T) return ampi_k_xent<AMP_##T>;
 static ampi_cu_xent_kernel ampi_cu_xent_any(amp_dtype t) {
-    AMPI_FORMATS(AMPI_FORMAT_XENT)
-    return ampi_k_xent<AMP_F32>;
+    if (t == AMP_F16) return ampi_k_xent<AMP_F16>;
+    if (t == AMP_BF16) return ampi_k_xent<AMP_BF16>;
+    return t == AMP_F32 ? ampi_k_xent<AMP_F32> : ampi_k_xent<AMP_F8E4M3>;
 }
 static ampi_cu_xent_kernel ampi_cu_xent_few(const amp_xent_job *d) { /* NULL: not for this one */
     if (d->classes > AMP_PART || d->each) return NULL;

@@ -6,23 +6,25 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
     uint64_t few = (uint64_t)c->sms * 2u;
     return (uint64_t)t->n_chunks * AMPI_CUTS < few && t->n_chunks <= AMP_LANES ? AMP_PARTS : AMPI_CUTS;
 }
-static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
-    ampi_cuda *c = ampi_cu_self(ctx);
-    uint32_t cuts = ampi_cu_inspect_cuts(c, &job->table);
-    uint64_t pieces = (uint64_t)job->table.n_chunks * cuts;
-    return ampi_cu_share(c, pieces, ampi_k_sum_gradients, *job, cuts, &c->scratch->inspect);
-}
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     c->stepped++;
     return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
 }
-static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
-    ampi_cuda *c = ampi_cu_self(ctx);
+static amp_status ampi_cu_look(ampi_cuda *c, const amp_inspect_job *job) {
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
     uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
-    c->stepped++;
     return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
+}
+static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
+    amp_inspect_job totals_alone = AMP_ZERO;
+    totals_alone.sum = *job;
+    return ampi_cu_look(ampi_cu_self(ctx), &totals_alone);
+}
+static amp_status ampi_cu_inspect(amp_ctx *ctx, const amp_inspect_job *job) {
+    ampi_cuda *c = ampi_cu_self(ctx);
+    c->stepped++;
+    return ampi_cu_look(c, job);
 }
 
 /* A mirror, and what was read from it last. */
