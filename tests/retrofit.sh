@@ -66,6 +66,14 @@ high_scale() { # SOURCE: with a first loss scale of 2^40
     sed 's/\([a-zA-Z]*\)(amp_scaler_create(&scaler, ctx, [a-zA-Z]*));/amp_scaler_desc sd = AMP_ZERO; sd.scale = 1099511627776.0f; \1(amp_scaler_create(\&scaler, ctx, \&sd));/' "$1"
 }
 
+alike() { # FILE FILE: the same words, numbers to 0.2 %, whatever the scale
+    paste -d '\n' "$1" "$2" | sed 's/scale [0-9]*$/scale/' | awk '
+        NR % 2 { n = split($0, a); next }
+        NF != n { exit bad = 1 }
+        { for (i = 1; i <= n; i++) if ($i != a[i] && (a[i] == 0 || $i / a[i] < 0.998 || $i / a[i] > 1.002)) exit bad = 1 }
+        END { exit bad || NR < 20 }'
+}
+
 # ---- the diff ----
 check_diff() { # FOLDER LINES [AFTER PAGE [SED]]: at most so many, those that the page shows; after a sed of before that the page tells, too
     after=$ex/$1/${3:-after.cu} page=$1/${4:-README.md} before=$work/before.text
@@ -380,11 +388,12 @@ C
             sed 's/EPOCHS = 8/EPOCHS = 1/' "$ex/retrofit/after.cu" | sed "s|\.\./digits_data.h|$ex/digits_data.h|" >"$work/short.cu"
             host "$work/short.cu" short && quiet "after.cu: protected memory, random order" \
                 sh -c "HCU_MODE=random HCU_ORDER=shuffle HCU_SEED=7 '$work/short' 1 2>/dev/null | awk '/^epoch 1 loss 1\\.[45]/ { n++ } END { exit n != 1 }'"
-            # from 2^40 it finds a scale that fits before the first step
+            # from 2^40 it finds a scale that fits before the first step: none is skipped, and the losses are those of 65536 but for
+            # what FP16 rounds away. The scale itself may be larger: 65536 is not the largest that fits.
             high_scale "$ex/retrofit/after.cu" | sed "s|\.\./digits_data.h|$ex/digits_data.h|" >"$work/high.cu"
             host "$work/high.cu" high && {
                 HCU_PROTECT=0 "$work/high" 1 >"$work/high.1" 2>/dev/null
-                if grep -q 'sd.scale' "$work/high.cu" && cmp -s "$work/high.1" "$work/after.1"; then ok
+                if grep -q 'sd.scale' "$work/high.cu" && alike "$work/high.1" "$work/after.1" && grep -q '^0 skipped' "$work/high.1"; then ok
                 else bad "with a first loss scale of 2^40 after.cu prints something else"; diff "$work/after.1" "$work/high.1"; fi
             }
         fi

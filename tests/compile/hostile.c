@@ -53,6 +53,21 @@ static void hostile_free(void *p) {
 #define TRUE         1
 #define FALSE        0
 #define NONE         0
+/* what programs are told by -DBF16, and their own names of formats and optimizers */
+#define F32          1
+#define F16          1
+#define BF16         1
+#define F8E4M3       1
+#define F8E5M2       1
+#define SPLIT        1
+#define SPLIT8       1
+#define KAHAN        1
+#define RELU         1
+#define GELU         1
+#define SGD          1
+#define ADAM         1
+#define ADAMW        1
+#define LION         1
 #define DEBUG        1
 #define vector       amp_must_not_use_vector
 #define pixel        amp_must_not_use_pixel

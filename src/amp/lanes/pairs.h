@@ -121,8 +121,13 @@ AMPI_INNER void AMPI_F(pair_store)(
     if (layout == AMP_MASTER_SPLIT8) AMPI_F(store_words_step)(model, t, h);
     AMPI_F(store_words_step)(low, ampi_low_type(layout), rest);
 }
-#  define AMPI_PAIRS(X)         X(SPLIT, F16) X(SPLIT, BF16) X(SPLIT8, F16) X(SPLIT8, BF16) X(KAHAN, BF16)
-#  define AMPI_IS_PAIR(p, L, T) ((p)->layout == AMP_MASTER_##L && (p)->model_dtype == AMP_##T)
+#  define AMPI_PAIRS(X) \
+    X(AMP_MASTER_SPLIT, AMP_F16) \
+    X(AMP_MASTER_SPLIT, AMP_BF16) \
+    X(AMP_MASTER_SPLIT8, AMP_F16) \
+    X(AMP_MASTER_SPLIT8, AMP_BF16) \
+    X(AMP_MASTER_KAHAN, AMP_BF16)
+#  define AMPI_IS_PAIR(p, L, T) ((p)->layout == (L) && (p)->model_dtype == (T))
 AMPI_OUTER void AMPI_F(pair_widen)(float *w, const amp_param_entry *p, size_t at, size_t n) {
     const size_t size = amp_dtype_size(ampi_low_type(p->layout));
     const char *model = (const char *)p->model + 2u * at;
@@ -131,7 +136,7 @@ AMPI_OUTER void AMPI_F(pair_widen)(float *w, const amp_param_entry *p, size_t at
     size_t i;
 #  define AMP_X(L, T) \
     for (i = 0; i < whole && AMPI_IS_PAIR(p, L, T); i += AMPI_WIDTH) \
-        AMPI_STORE_WORDS(w + i, AMPI_F(pair_load)(model + 2u * i, low + size * i, AMP_MASTER_##L, AMP_##T));
+        AMPI_STORE_WORDS(w + i, AMPI_F(pair_load)(model + 2u * i, low + size * i, L, T));
     AMPI_PAIRS(AMP_X)
 #  undef AMP_X
     AMPI_F(done)();
@@ -147,7 +152,7 @@ AMPI_OUTER void AMPI_F(pair_narrow)(const amp_param_entry *p, size_t at, const f
     if (p->layout != AMP_MASTER_SPLIT8 && p->model_dtype == AMP_BF16) AMPI_F(narrow_bf16)(model, w, whole);
 #  define AMP_X(L, T) \
     for (i = 0; i < whole && AMPI_IS_PAIR(p, L, T); i += AMPI_STEP) \
-        AMPI_F(pair_store)(model + 2u * i, low + size * i, w + i, r ? r + i : NULL, AMP_MASTER_##L, AMP_##T);
+        AMPI_F(pair_store)(model + 2u * i, low + size * i, w + i, r ? r + i : NULL, L, T);
     AMPI_PAIRS(AMP_X)
 #  undef AMP_X
     AMPI_F(done)();
