@@ -644,6 +644,17 @@ AMPI_K void ampi_k_widen8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     default: ampi_k_patterns8(x, r, AMP_F32);
     }
 }
+/* The same for arithmetic: a NaN may become any NaN, as it does in what follows. (The quick way loses those of FP8.) */
+AMPI_K void ampi_k_about8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    if (t == AMP_F32)
+        ampi_k_patterns8(x, r, AMP_F32);
+    else if (t == AMP_BF16)
+        ampi_k_quick8(x, r, AMP_BF16);
+    else if (t == AMP_F16)
+        ampi_k_quick8(x, r, AMP_F16);
+    else
+        ampi_k_widen8(x, r, t);
+}
 /* Eight patterns of 16 bits at an address that is not aligned for them: three or four words, and what is left at both
    ends. */
 AMPI_K int ampi_k_has_words(amp_dtype t, uint32_t m) { return m == 8u && amp_dtype_size(t) == 2u; }
@@ -778,17 +789,17 @@ AMPI_K void ampi_k_exact_words(
     for (k = 0; k < 8u; k++)
         w[k / each] |= ampi_encode(x[k], t, how, r[k], saturate) << (32u / each * (k % each));
 }
-/* Stochastic, the quick way, for 16 bits; 0 where it is wrong: NaN, Inf, the last binade. Of BF16 the fraction is what
-   is cut off, so it is added where it lies. */
-AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, const uint32_t r[8]) {
+/* Stochastic, the quick way, for 16 bits, of the first n; 0 where it is wrong: NaN, Inf, the last binade. Of BF16 the
+   fraction is what is cut off, so it is added where it lies. */
+AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, const uint32_t r[8], uint32_t n) {
     const float large = ampi_float(t == AMP_BF16 ? 0x40000000u : 0x78000000u); /* makes an Inf of the last binade */
     uint32_t k;
     float sum = 0.0f;
     AMP_UNROLL
-    for (k = 0; k < 8u; k++)
+    for (k = 0; k < n; k++)
         sum = AMP_FMA(ampi_float(x[k]), large, sum);
     AMP_UNROLL
-    for (k = 0; k < 4u; k++) {
+    for (k = 0; k < n / 2u; k++) {
         uint32_t a = x[2u * k], b = x[2u * k + 1u];
         if (t == AMP_BF16)
             w[k] = ((a + (r[2u * k] >> 16)) >> 16) | ((b + (r[2u * k + 1u] >> 16)) & 0xffff0000u);
@@ -799,7 +810,7 @@ AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, c
 }
 AMPI_K int ampi_k_short_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8]) {
     if (how == AMP_NEAREST) return ampi_k_quick_words(w, x, t);
-    return amp_dtype_size(t) == 2u && ampi_k_drawn_words(w, x, t, r);
+    return amp_dtype_size(t) == 2u && ampi_k_drawn_words(w, x, t, r, 8);
 }
 #define AMPI_FORMAT_PATTERN8(T, ...) \
 case AMP_##T: \
@@ -2131,17 +2142,8 @@ AMPI_K void ampi_k_patterns(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t)
     ampi_k_first_half(x, y);
 }
 AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
-/* To float bits; a NaN may become any NaN, as it does in the arithmetic that follows. */
-AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) {
-    if (t == AMP_F32)
-        ampi_k_patterns8(x, r, AMP_F32);
-    else if (t == AMP_BF16)
-        ampi_k_quick8(x, r, AMP_BF16);
-    else if (t == AMP_F16)
-        ampi_k_quick8(x, r, AMP_F16);
-    else
-        ampi_k_widen8(x, r, t);
-}
+/* To float bits, but for NaN: see ampi_k_about8. */
+AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_about8(x, r, t); }
 AMPI_K void ampi_k_widen(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t) {
     uint32_t y[8];
     ampi_k_widen(y, &r->eight, t);
@@ -2166,16 +2168,17 @@ AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i,
     ampi_store_pattern(p, t, i, x[0]);
 }
 
-/* Stores float bits rounded to 16 bits, which are left in x; 1: an Inf or a NaN is among them. */
-AMPI_K void ampi_k_short_of(uint32_t w[4], const uint32_t x[8], const uint32_t r[8], amp_dtype t, amp_rounding how) {
+/* Stores n float bits rounded to 16 bits, which are left in x; 1: an Inf or a NaN is among them. */
+AMPI_K void ampi_k_short_of(
+    uint32_t w[4], const uint32_t x[8], const uint32_t r[8], amp_dtype t, amp_rounding how, uint32_t n) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
+    if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r, n)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
 }
 AMPI_K uint32_t ampi_k_store_short(
     uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
     uint32_t w[4], k;
-    ampi_k_short_of(w, x, r, t, how);
+    ampi_k_short_of(w, x, r, t, how, 8);
     ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
@@ -2195,7 +2198,7 @@ AMPI_K uint32_t ampi_k_store_short4(
     const uint32_t y[8] = {x[0], x[1], x[2], x[3], 0, 0, 0, 0};
     uint32_t w[4];
     ampi_k_u2 two;
-    ampi_k_short_of(w, y, r, t, how);
+    ampi_k_short_of(w, y, r, t, how, 4);
     two.x = w[0];
     two.y = w[1];
     *(ampi_k_u2 *)((char *)p + 2u * at) = two;
@@ -3990,15 +3993,6 @@ template <uint32_t n> AMPI_K void ampi_k_fetch_next(ampi_k_eight (&e)[n], const 
         ampi_k_fetch(&e[i], s, slice);
     }
 }
-/* A NaN of 16 bits may become any: so it does in the product, anyway. The quick way loses those of FP8. */
-AMPI_K void ampi_k_operand8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
-    if (t == AMP_F16)
-        ampi_k_quick8(x, r, AMP_F16);
-    else if (t == AMP_BF16)
-        ampi_k_quick8(x, r, AMP_BF16);
-    else
-        ampi_k_widen8(x, r, t);
-}
 /* To [q][r] in shared memory. What is not there becomes `zero`: fma(-0, 0, sum) is the sum, whatever its sign. */
 AMPI_K void ampi_k_put(float *slice, const ampi_k_eight &e, const ampi_k_side &s, float zero) {
     const uint32_t pitch = s.width + AMPI_K_PAD, step = s.along_k ? pitch : 1u;
@@ -4010,7 +4004,7 @@ AMPI_K void ampi_k_put(float *slice, const ampi_k_eight &e, const ampi_k_side &s
             to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
         return;
     }
-    ampi_k_operand8(x, &e.raw, s.type);
+    ampi_k_about8(x, &e.raw, s.type);
     if (s.along_k) {
         AMP_UNROLL
         for (i = 0; i < 8u; i++)

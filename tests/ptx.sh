@@ -50,6 +50,7 @@ flushing() {
         }
         $1 ~ /^setp\.(equ|neu|eq|ne)\.ftz\.f32$/ && $NF == "0f7F800000;" { next }
         /rcp\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_recip|ampi_about_inverse/) { next } # of a number in [1, 2], or not below 2^-56
+        /[^r]sqrt\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_about_root/) { next } # of a number not below 2^-38
         /rsqrt\.approx\.ftz\.f32/ && (inlined || k ~ /ampi_about_rsqrt/) { next } # of a number not below 2^-100
         /add\.ftz\.f32/ && k ~ /ampi_scalar_exp_scaled/ { next } # of a whole number and a constant
         /\.ftz/ { count($1 ~ /^@/ ? $2 : $1) }

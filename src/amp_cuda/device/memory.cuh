@@ -359,6 +359,17 @@ AMPI_K void ampi_k_widen8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     default: ampi_k_patterns8(x, r, AMP_F32);
     }
 }
+/* The same for arithmetic: a NaN may become any NaN, as it does in what follows. (The quick way loses those of FP8.) */
+AMPI_K void ampi_k_about8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    if (t == AMP_F32)
+        ampi_k_patterns8(x, r, AMP_F32);
+    else if (t == AMP_BF16)
+        ampi_k_quick8(x, r, AMP_BF16);
+    else if (t == AMP_F16)
+        ampi_k_quick8(x, r, AMP_F16);
+    else
+        ampi_k_widen8(x, r, t);
+}
 /* Eight patterns of 16 bits at an address that is not aligned for them: three or four words, and what is left at both
    ends. */
 AMPI_K int ampi_k_has_words(amp_dtype t, uint32_t m) { return m == 8u && amp_dtype_size(t) == 2u; }

@@ -82,15 +82,6 @@ template <uint32_t n> AMPI_K void ampi_k_fetch_next(ampi_k_eight (&e)[n], const 
         ampi_k_fetch(&e[i], s, slice);
     }
 }
-/* A NaN of 16 bits may become any: so it does in the product, anyway. The quick way loses those of FP8. */
-AMPI_K void ampi_k_operand8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
-    if (t == AMP_F16)
-        ampi_k_quick8(x, r, AMP_F16);
-    else if (t == AMP_BF16)
-        ampi_k_quick8(x, r, AMP_BF16);
-    else
-        ampi_k_widen8(x, r, t);
-}
 /* To [q][r] in shared memory. What is not there becomes `zero`: fma(-0, 0, sum) is the sum, whatever its sign. */
 AMPI_K void ampi_k_put(float *slice, const ampi_k_eight &e, const ampi_k_side &s, float zero) {
     const uint32_t pitch = s.width + AMPI_K_PAD, step = s.along_k ? pitch : 1u;
@@ -102,7 +93,7 @@ AMPI_K void ampi_k_put(float *slice, const ampi_k_eight &e, const ampi_k_side &s
             to[i * step] = i < e.count ? amp_load(s.data, s.type, e.at + i) : zero;
         return;
     }
-    ampi_k_operand8(x, &e.raw, s.type);
+    ampi_k_about8(x, &e.raw, s.type);
     if (s.along_k) {
         AMP_UNROLL
         for (i = 0; i < 8u; i++)

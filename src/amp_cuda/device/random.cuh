@@ -39,17 +39,17 @@ AMPI_K void ampi_k_exact_words(
     for (k = 0; k < 8u; k++)
         w[k / each] |= ampi_encode(x[k], t, how, r[k], saturate) << (32u / each * (k % each));
 }
-/* Stochastic, the quick way, for 16 bits; 0 where it is wrong: NaN, Inf, the last binade. Of BF16 the fraction is what
-   is cut off, so it is added where it lies. */
-AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, const uint32_t r[8]) {
+/* Stochastic, the quick way, for 16 bits, of the first n; 0 where it is wrong: NaN, Inf, the last binade. Of BF16 the
+   fraction is what is cut off, so it is added where it lies. */
+AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, const uint32_t r[8], uint32_t n) {
     const float large = ampi_float(t == AMP_BF16 ? 0x40000000u : 0x78000000u); /* makes an Inf of the last binade */
     uint32_t k;
     float sum = 0.0f;
     AMP_UNROLL
-    for (k = 0; k < 8u; k++)
+    for (k = 0; k < n; k++)
         sum = AMP_FMA(ampi_float(x[k]), large, sum);
     AMP_UNROLL
-    for (k = 0; k < 4u; k++) {
+    for (k = 0; k < n / 2u; k++) {
         uint32_t a = x[2u * k], b = x[2u * k + 1u];
         if (t == AMP_BF16)
             w[k] = ((a + (r[2u * k] >> 16)) >> 16) | ((b + (r[2u * k + 1u] >> 16)) & 0xffff0000u);
@@ -60,7 +60,7 @@ AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, c
 }
 AMPI_K int ampi_k_short_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8]) {
     if (how == AMP_NEAREST) return ampi_k_quick_words(w, x, t);
-    return amp_dtype_size(t) == 2u && ampi_k_drawn_words(w, x, t, r);
+    return amp_dtype_size(t) == 2u && ampi_k_drawn_words(w, x, t, r, 8);
 }
 #define AMPI_FORMAT_PATTERN8(T, ...) \
 case AMP_##T: \

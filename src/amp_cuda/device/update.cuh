@@ -129,17 +129,8 @@ AMPI_K void ampi_k_patterns(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t)
     ampi_k_first_half(x, y);
 }
 AMPI_K void ampi_k_patterns(uint32_t (&x)[1], const uint32_t *r, amp_dtype) { x[0] = *r; }
-/* To float bits; a NaN may become any NaN, as it does in the arithmetic that follows. */
-AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) {
-    if (t == AMP_F32)
-        ampi_k_patterns8(x, r, AMP_F32);
-    else if (t == AMP_BF16)
-        ampi_k_quick8(x, r, AMP_BF16);
-    else if (t == AMP_F16)
-        ampi_k_quick8(x, r, AMP_F16);
-    else
-        ampi_k_widen8(x, r, t);
-}
+/* To float bits, but for NaN: see ampi_k_about8. */
+AMPI_K void ampi_k_widen(uint32_t (&x)[8], const ampi_k_raw *r, amp_dtype t) { ampi_k_about8(x, r, t); }
 AMPI_K void ampi_k_widen(uint32_t (&x)[4], const ampi_k_raw4 *r, amp_dtype t) {
     uint32_t y[8];
     ampi_k_widen(y, &r->eight, t);
@@ -164,16 +155,17 @@ AMPI_K void ampi_k_store(const uint32_t (&x)[1], void *p, amp_dtype t, size_t i,
     ampi_store_pattern(p, t, i, x[0]);
 }
 
-/* Stores float bits rounded to 16 bits, which are left in x; 1: an Inf or a NaN is among them. */
-AMPI_K void ampi_k_short_of(uint32_t w[4], const uint32_t x[8], const uint32_t r[8], amp_dtype t, amp_rounding how) {
+/* Stores n float bits rounded to 16 bits, which are left in x; 1: an Inf or a NaN is among them. */
+AMPI_K void ampi_k_short_of(
+    uint32_t w[4], const uint32_t x[8], const uint32_t r[8], amp_dtype t, amp_rounding how, uint32_t n) {
     const uint32_t none[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r)))
+    if (!(how == AMP_NEAREST ? ampi_k_quick_words(w, x, t) : ampi_k_drawn_words(w, x, t, r, n)))
         ampi_k_exact_words(w, x, t, how, how == AMP_NEAREST ? none : r, 0);
 }
 AMPI_K uint32_t ampi_k_store_short(
     uint32_t (&x)[8], const uint32_t r[8], void *p, amp_dtype t, uint64_t at, amp_rounding how, int wide) {
     uint32_t w[4], k;
-    ampi_k_short_of(w, x, r, t, how);
+    ampi_k_short_of(w, x, r, t, how, 8);
     ampi_k_put4((char *)p + 2u * at, w, wide);
     AMP_UNROLL
     for (k = 0; k < 4u; k++)
@@ -193,7 +185,7 @@ AMPI_K uint32_t ampi_k_store_short4(
     const uint32_t y[8] = {x[0], x[1], x[2], x[3], 0, 0, 0, 0};
     uint32_t w[4];
     ampi_k_u2 two;
-    ampi_k_short_of(w, y, r, t, how);
+    ampi_k_short_of(w, y, r, t, how, 4);
     two.x = w[0];
     two.y = w[1];
     *(ampi_k_u2 *)((char *)p + 2u * at) = two;
