@@ -2749,7 +2749,8 @@ AMP_INLINE float ampi_moment_scale(uint32_t amax) {
     amax = amax < 0x00800000u ? 0x00800000u : amax;
     return ampi_float(amax > 0x7f7fffffu ? 0x7f7fffffu : amax);
 }
-AMP_INLINE float ampi_moment_inverse(float scale) { return ampi_nonzero(scale) ? amp_div(1.0f, scale) : 0.0f; }
+/* Of a scale as above. Not by ampi_nonzero: for sm_100 nvcc makes a comparison of that here, which may flush. */
+AMP_INLINE float ampi_moment_inverse(float scale) { return ampi_bits(scale) != 0 ? amp_div(1.0f, scale) : 0.0f; }
 
 /* ---- an update of one element: its coefficients; its rule is at >>lanes (ampi_scalar_adam_one: AMPI_F(adam_one)) ----
    tests: tests/test_step.c, tests/test_layouts.c */
