@@ -43,8 +43,8 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: an evening's reading
-       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
-       >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, memory, operations
+       >>impl, >>front-status ... >>front-operations, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
    >>config    macro               default      where to define it    effect
@@ -52,13 +52,13 @@
                AMP_STATIC          -            the file itself       a private copy: functions are static, code emitted
                AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
-               AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only: the same bits, slower
+               AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only, slower; bits: >>numerics
                AMP_STREAM_BYTES    8 MiB        implementation file   casts that write at least this bypass the caches
                AMP_NO_THREADS      - (MSVC: yes) implementation file  no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
                AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
                No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE
-               follow the compiler; only a port defines them.
+               follow the compiler; only a port defines them. AMP_CUDA_NVTX: see amp_cuda.cuh.
 
    >>numerics  Conversions round to nearest even (IEEE 754), or stochastically where a desc says so. Subnormals are
                kept. To nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives
@@ -73,7 +73,7 @@
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
                Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
-               bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPUs: TESTED in amp_cuda.cuh).
+               bit: the "bit contract". Tests say == on every context (tests/main.c; GPUs: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
                s = fma(a, b, s), these sums are added in order, each operation of the epilogue rounds once: a whole
@@ -94,7 +94,7 @@
                compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
                no globals and no thread-locals. A logger or an allocator must not call a verb of its context, and must
                return normally: if it throws or jumps out of a verb, only *_destroy may follow, in the same thread.
-               Hooks of a step may throw; the set has not stepped then. Cancel a thread after a verb, not inside one;
+               Hooks of a step may throw; the set has not stepped then. pthread_cancel takes effect after a verb;
                workers block signals. After fork() a child may use and destroy its copies of CPU contexts that no thread
                was inside; they have one thread. A child must not touch a CUDA context (CUDA's rule).
 
@@ -268,14 +268,14 @@ AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count);
 AMP_INLINE size_t amp_dtype_size(amp_dtype t);   /* bytes per element; 0 for AMP_AUTO and unknown numbers */
 AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
 /* A number that may be left out, for fields where 0 is a valid value. AMP_ZERO means "not given"; amp_opt(x) gives x,
-   which may be 0: .alpha = amp_opt(0.5f). A bare number (.alpha = 0.5f) does not compile. */
+   which may be 0: .alpha = amp_opt(0.5f). A bare number (.alpha = 0.5f) is INVALID_ARG. */
 typedef struct amp_optional {
     float value;
     uint32_t given;
 } amp_optional;
 AMP_INLINE amp_optional amp_opt(float x);
-/* Zero every desc struct first: then each field has its default, which its comment gives. Without one the default is an
-   enum's first name, a flag that is off, the number 0, no pointer, no operand. A verb that cannot work without a field
+/* Zero every desc struct first: then each field has its default, which its comment gives. If it gives none: an enum's
+   first name, a flag that is off, the number 0, no pointer, no operand. A verb that cannot work without a field
    (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member `_begin` and the
    last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where 0 is a useful value but
    not the default, AMP_NONE asks for 0, or for what the field's comment says. A getter that asks the device, or can
@@ -342,7 +342,7 @@ AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
    groups it in the ledger. ptr: NULL, or from amp_alloc of this context, else INVALID_ARG. Class: setup. */
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
-/* Copies between host and context memory in any direction; no overlap. Complete on return. Class: query. */
+/* Copies between host and context memory in any direction; overlap: undefined. Complete on return. Class: query. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* The same without waiting, e.g. the next minibatch of a captured step. Both areas in context memory, or one of them in
    page-locked host memory (cudaHostAlloc) that stays as it is until the copy has run. Pageable host memory: not in a
@@ -412,11 +412,11 @@ typedef struct amp_cast_desc {
     uint64_t _end;
 } amp_cast_desc;
 
-/* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+/* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. desc NULL: to nearest even.
    AMP_F64 to AMP_F32: AMP_NEAREST only; to other formats both.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
-   Numerics: bit contract in any mode. */
-AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
+   Numerics: bit contract in any rounding mode. */
+AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *desc);
 
 typedef struct amp_finite_report {
     uint64_t nan, inf;  /* how many elements */
@@ -425,7 +425,7 @@ typedef struct amp_finite_report {
 } amp_finite_report;
 
 /* Counts Inf and NaN in n_arrays arrays, doubles included. Give each its count; 0, or {NULL}, is an empty array.
-   Returns AMP_OK whether or not it finds any. Class: query. Numerics: exact, bit contract in any mode. */
+   Returns AMP_OK whether or not it finds any. Class: query. Numerics: exact, same bits in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -435,7 +435,7 @@ typedef struct amp_histogram {
     uint32_t _pad;
 } amp_histogram;
 
-/* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, bit contract in any mode. */
+/* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, same bits in any mode. */
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
 /* Adds the counts of `more`, e.g. over many steps; amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);
@@ -470,7 +470,7 @@ typedef struct amp_params_desc {
     amp_dtype model; /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
     amp_dtype grad;  /* AMP_AUTO => the model's dtype */
     amp_master master;
-    int32_t moments;  /* moment arrays kept, for m, v and buf of the formulas at >>step: 0 => 2; AMP_NONE for none */
+    int32_t moments;  /* moment arrays kept: 0 => 2 (Adam, AdamW); 1: Lion, SGD with momentum; AMP_NONE for none */
     amp_dtype moment; /* AMP_AUTO => AMP_F32; AMP_BF16, AMP_MOMENT_8BIT: less memory, always rounded stochastically */
     uint32_t accumulate; /* 1: FP32 accumulators for amp_accumulate */
     uint32_t flags;      /* 0 */
@@ -491,8 +491,8 @@ typedef struct amp_param_desc {
     const char *name;  /* copied; unique in the set; NULL => "0", "1", ... by index */
     size_t count;      /* elements; 0 => rows * cols */
     size_t rows, cols; /* for optimizers that need a shape; 0, 0 => 1 x count; else rows * cols == count */
-    const float *init; /* host array of count floats, copied until commit; NULL => zeros, or what adopted arrays hold.
-                          Large sets: NULL, and amp_param_write after commit; with FP32 masters it copies once */
+    const float *init; /* host array of count floats, copied at once; NULL => zeros, or what adopted arrays hold. Large
+                          sets: NULL, and amp_param_write after commit; with FP32 masters it copies once */
     float *master;     /* adopted context memory: holds the weights unless init is given. NULL: owned */
     amp_array model;   /* adopted: gives the weights without init and master; dtype as the set's. data NULL: owned */
     amp_array grad;    /* adopted: any dtype, AMP_AUTO => the set's. data NULL: owned */
@@ -502,12 +502,12 @@ typedef struct amp_param_desc {
 } amp_param_desc;
 
 /* Adds a parameter; its index is the number of parameters added before it. Adopted arrays stay yours.
-   Errors: INVALID_ARG (no elements, name twice, dtype, a weight that FP16 under SPLIT cannot hold: |w| >= 65520, NaN),
-   STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
+   Errors: INVALID_ARG (no elements, name twice, dtype; a weight that FP16 under SPLIT, SPLIT8 cannot hold: NaN, |w| >=
+   65520, 65519.9375), STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
-/* Allocates owned arrays, fills masters and model copies (rounded to nearest), and zeroes owned gradients and moments.
-   If it fails, nothing is allocated, and you may try again. INVALID_ARG: adopted arrays overlap. Tied weights are one
-   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
+/* Allocates owned arrays, fills masters and model copies (rounded; beyond FP16: Inf), and zeroes owned gradients and
+   moments. If it fails, nothing is allocated, and you may try again. INVALID_ARG: adopted arrays overlap. Tied weights
+   are one parameter used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -524,19 +524,19 @@ typedef struct amp_param { /* arrays have count elements; data NULL: the layout 
     amp_array moment_scale[2]; /* of AMP_MOMENT_8BIT: FP32, one per 256 elements: see amp_moment_load */
 } amp_param;
 
-/* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
+/* Parameter i; all zero past the end; no arrays before commit. find: index, or amp_params_count(p). Class: host. */
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);
 AMP_API size_t amp_params_count(const amp_params *p);
 AMP_API size_t amp_params_find(const amp_params *p, const char *name);
 /* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write renews the model copy too,
-   not the moments; INVALID_ARG for a weight that SPLIT cannot hold (see amp_params_add). Class: query. */
+   not the moments; INVALID_ARG for a weight that SPLIT, SPLIT8 cannot hold (amp_params_add). Class: query. */
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst);
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src);
 /* For all parameters. master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies
    (moments stay; low parts are forgotten). grads_to: dst[i] = gradient i in dst[i].dtype; dst[i].data NULL is skipped;
-   n = number of parameters. Class: enqueue. Numerics: to nearest even. */
+   n = number of parameters. zero_grad: gradients = 0. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_params_master_to_model(amp_params *p);
 AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);
@@ -601,11 +601,11 @@ typedef struct amp_scaler_info {
     int32_t hysteresis_tracker; /* overflows left before a backoff; may be negative, as in Apex */
     uint32_t dead; /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
     uint64_t good, bad, bad_in_a_row;        /* updates without and with overflow */
-    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling: one or several */
+    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling: any of them */
 } amp_scaler_info;
 /* The state of s; of NULL: that of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
-/* Sets the scale by hand, as PyTorch's update(new_scale): all sets become READY, what was found is forgotten, and the
+/* Sets the scale by hand, as PyTorch's update(new_scale): all sets start anew, what was found is forgotten, and the
    growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
 /* Sets what amp_scaler_get gives. Get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),
@@ -665,22 +665,22 @@ typedef struct amp_totals { /* what an inspection adds up, in context memory */
 typedef struct amp_step_desc {
     uint32_t _begin;
     amp_optimizer optimizer; /* 0 => AMP_ADAMW */
-    float lr;                /* of group 0, as in amp_group ... */
+    float lr;                /* of group 0, as in amp_group; so are the fields down to momentum, and lr_ptr */
     amp_optional beta1, beta2, eps;
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm;  /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
-                        if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
-    float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
+    float clip_norm;   /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. The
+                          factor is 0 if one is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
+    float clip_value;  /* 0 => off; else clamp each then to [-clip_value, clip_value] */
     uint32_t stochastic; /* 1: model copies (SPLIT8: weights) are rounded stochastically: amp_random(seed, (step << 24)
                             + parameter, element). BF16 moments always: seed + 1, + 2; 8-bit: + 1. Not SPLIT, KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
-    uint32_t count_lost; /* N: count updates, and those that leave a weight's bits, in 1 of N blocks of 1024; 0: no */
+    uint32_t count_lost;    /* N: count updates, and those that change no bit, in 1 of N blocks of 1024; 0: no */
     uint64_t seed;
-    const float *lr_ptr;     /* ... to here */
+    const float *lr_ptr;     /* of group 0 */
     const amp_group *groups; /* host array, read when the verb is called */
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
        ranks there (Inf and NaN stay in the sum). reduce_totals_fn is called between the sums and what is computed from
@@ -697,7 +697,7 @@ typedef struct amp_step_desc {
    gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
    every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
    gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
-   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. With
+   then gradients are taken as they are. STAGE: not committed, no parameters, or stepped since the last update. With
    several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before all
    their gradients have been used. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -728,7 +728,7 @@ AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with
    given), in double: finite if and only if every gradient is. Class: query. */
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
 /* Clips the gradients in place, in unscaled terms as above: by norm as clip_norm above (not if the norm is not finite),
-   then each to [-max_value, max_value] (NaN stays NaN); 0 => off, but not both. Class: enqueue. */
+   then each to [-max_value, max_value] (NaN stays NaN); 0 => off; one must be > 0. Class: enqueue. */
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value);
 
 typedef enum amp_outcome {
@@ -776,7 +776,7 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
     uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
     float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32, SPLIT; KAHAN: of 16 bits) */
-    int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: none */
+    int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: also subnormals; 1, 0: no values */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
 /* rows[0]: all parameters; then each (no values if not in use), then arrays[k] as names[k]; cap >= 1 + parameters + n.
@@ -834,7 +834,7 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
    present one is too small, and keeps it for the next scope. In the first scope a verb that runs out of room allocates
    a larger one, and the next outermost begin makes one of the size that was needed. In a capture the verb returns
    NO_MEMORY, and the sentence says how much is needed; so does amp_autocast_get (.peak). STAGE beyond
-   AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup the first two times, then host. */
+   AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup, or host where it need not allocate. */
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
 /* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
    cache. STAGE if none is open. Class: host. */
@@ -892,7 +892,7 @@ typedef enum amp_act {
    as long; those of F32 on AMP_SIMD_SCALAR and _SSE2, which lack fused multiply-add, 11 times (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf in F16 from 65520 up */
-#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 up; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11 of sum |a||b|, Inf from 65520 up; faster on GeForce */
 #define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be summed with fewer bits: for forward products */
 #define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run in a plain, slow kernel */
 #define AMP_GEMM_ORDERED  32u /* sums in the order that >>numerics gives: the same bits on every device and path */
@@ -937,7 +937,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
    (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for
    an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
-/* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
+/* One sentence on how amp_gemm(ctx, desc) runs, and why, into text[bytes], cut to fit; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
 /* CUDA: times cuBLASLt's candidates for this product with a cold L2 (for which it takes memory of twice that size), and
    keeps the fastest for its shape. Outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
@@ -969,8 +969,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_fp8 *fp8; /* NULL, or: its tensors fp8_first, + 1 and + 2 make FP8 copies of x, w and dy (F32 or 16 bits) ... */
     size_t fp8_first, scratch_bytes;
     void *scratch; /* ... in this context memory, which layers may share: rows*in + out*in + 2*rows*out + 1024 bytes */
-    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the
-       act and the dbias of a's, inside the product that makes its dx, which is then the gradient before a's act. */
+    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a b's backward also does the
+       act and the dbias of a, inside the product that makes its dx, which is then the gradient before a's act. */
     const struct amp_linear_desc *before, *after;
     uint64_t _end;
 } amp_linear_desc;
@@ -1094,11 +1094,11 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
 
 /* ==== >>state ====================================================================================================
    Everything a run needs to continue, in one file: little-endian tagged sections, and an XXH64 checksum of all of them.
-   Parameters are matched by name, count and dtype. A file written on one context can be read on any other. Save writes
-   a separate file beside `path` ("PATH.16 digits.tmp"), flushes it to disk and renames it. So `path` is always one
-   whole file, old or new, even after a crash and with several savers. It keeps the old file's mode. A symbolic link is
-   followed; a directory, device or fifo is refused. Temporary files in use are locked: a later save removes those of
-   writers that died. Where there are no locks (Windows, some network file systems) they stay. */
+   Parameters are matched by name, count and dtype. A file written on one context can be read on any other, by any
+   amp with this file format. Save writes a separate file beside `path` ("PATH.16 digits.tmp"), flushes it to disk and
+   renames it. So `path` is always one whole file, old or new, even after a crash and with several savers. It keeps the
+   old file's mode. A symbolic link is followed; a directory, device or fifo is refused. Temporary files in use are
+   locked: a later save removes those of writers that died. Without locks (Windows, some network disks) they stay. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -11423,7 +11423,7 @@ static amp_status ampi_run(
 static size_t ampi_chunks(size_t n) { return (n - 1) / AMP_CHUNK + 1; }
 
 /* ==== >>cpu-arrays ===============================================================================================
-   Sums by the rule (see >>backend), memory, arrays.  tests: tests/test_arrays.c, tests/test_step.c, tests/test_fp8.c */
+   Sums by the rule (>>sums), memory, arrays.  tests: tests/test_arrays.c, tests/test_step.c, tests/test_fp8.c */
 
 /* Halves n doubles; what lies beyond counts as 0 and is not touched. */
 static double ampi_halve(double *x, size_t n) {

@@ -49,7 +49,7 @@ sanitizers() {
     if [ -n "${LAB_SANITIZE+given}" ]; then echo "$LAB_SANITIZE"; return; fi
     memory=$out/sanitize.$(echo "$CC" | tr -c 'A-Za-z0-9\n' _)
     if [ ! -e "$memory" ]; then
-        flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+        flags="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow"
         echo 'int main(void) { return 0; }' >"$out/try.c"
         # shellcheck disable=SC2086 # words
         if $CC $flags "$out/try.c" -o "$out/try" >/dev/null 2>&1 && "$out/try" >/dev/null 2>&1; then echo "$flags"; fi >"$memory.new" &&

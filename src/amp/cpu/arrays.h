@@ -1,5 +1,5 @@
 /* ==== >>cpu-arrays ===============================================================================================
-   Sums by the rule (see >>backend), memory, arrays.  tests: tests/test_arrays.c, tests/test_step.c, tests/test_fp8.c */
+   Sums by the rule (>>sums), memory, arrays.  tests: tests/test_arrays.c, tests/test_step.c, tests/test_fp8.c */
 
 /* Halves n doubles; what lies beyond counts as 0 and is not touched. */
 static double ampi_halve(double *x, size_t n) {

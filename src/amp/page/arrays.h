@@ -9,11 +9,11 @@ typedef struct amp_cast_desc {
     uint64_t _end;
 } amp_cast_desc;
 
-/* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. opt NULL => to nearest even.
+/* dst[i] = src[i] for count elements (0 is fine), rounded once; equal dtypes: bits copied. desc NULL: to nearest even.
    AMP_F64 to AMP_F32: AMP_NEAREST only; to other formats both.
    dst == src is allowed if both have the same element size; any other overlap returns INVALID_ARG. Class: enqueue.
-   Numerics: bit contract in any mode. */
-AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *opt);
+   Numerics: bit contract in any rounding mode. */
+AMP_API amp_status amp_cast(amp_ctx *ctx, amp_array dst, amp_array src, size_t count, const amp_cast_desc *desc);
 
 typedef struct amp_finite_report {
     uint64_t nan, inf;  /* how many elements */
@@ -22,7 +22,7 @@ typedef struct amp_finite_report {
 } amp_finite_report;
 
 /* Counts Inf and NaN in n_arrays arrays, doubles included. Give each its count; 0, or {NULL}, is an empty array.
-   Returns AMP_OK whether or not it finds any. Class: query. Numerics: exact, bit contract in any mode. */
+   Returns AMP_OK whether or not it finds any. Class: query. Numerics: exact, same bits in any mode. */
 AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays);
 
 typedef struct amp_histogram {
@@ -32,7 +32,7 @@ typedef struct amp_histogram {
     uint32_t _pad;
 } amp_histogram;
 
-/* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, bit contract in any mode. */
+/* Exponent histogram over n_arrays arrays together. Class: query. Numerics: exact, same bits in any mode. */
 AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays);
 /* Adds the counts of `more`, e.g. over many steps; amax becomes the larger one. Class: host. */
 AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more);

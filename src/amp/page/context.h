@@ -57,7 +57,7 @@ AMP_API const char *amp_ctx_name(const amp_ctx *ctx);
    groups it in the ledger. ptr: NULL, or from amp_alloc of this context, else INVALID_ARG. Class: setup. */
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label);
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr);
-/* Copies between host and context memory in any direction; no overlap. Complete on return. Class: query. */
+/* Copies between host and context memory in any direction; overlap: undefined. Complete on return. Class: query. */
 AMP_API amp_status amp_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes);
 /* The same without waiting, e.g. the next minibatch of a captured step. Both areas in context memory, or one of them in
    page-locked host memory (cudaHostAlloc) that stays as it is until the copy has run. Pageable host memory: not in a

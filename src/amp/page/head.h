@@ -43,8 +43,8 @@
        >>config >>numerics >>memory >>threads >>sync >>errors >>names    the rules, on this page
        >>status >>types >>context >>formats >>arrays >>params >>scaler >>step >>policy >>products >>state
                                                                          the public API: an evening's reading
-       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, tables of operations
-       >>impl, >>front-status ... >>front-state, >>cpu ... >>cpu-table, >>lanes, >>license
+       >>backend, >>sums, then >>levels >>fp8 >>plan >>operations        for authors; O0..O3, FP8, memory, operations
+       >>impl, >>front-status ... >>front-operations, >>cpu ... >>cpu-table, >>lanes, >>license
                                                                          the implementation, in the same order
 
    >>config    macro               default      where to define it    effect
@@ -52,13 +52,13 @@
                AMP_STATIC          -            the file itself       a private copy: functions are static, code emitted
                AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
-               AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only: the same bits, slower
+               AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only, slower; bits: >>numerics
                AMP_STREAM_BYTES    8 MiB        implementation file   casts that write at least this bypass the caches
                AMP_NO_THREADS      - (MSVC: yes) implementation file  no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
                AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
                No macro has to be the same in all files: none changes a type or a signature. AMP_HD and AMP_DEVICE
-               follow the compiler; only a port defines them.
+               follow the compiler; only a port defines them. AMP_CUDA_NVTX: see amp_cuda.cuh.
 
    >>numerics  Conversions round to nearest even (IEEE 754), or stochastically where a desc says so. Subnormals are
                kept. To nearest, in FP16, |x| >= 65520 becomes Inf (|x| < 65520 never does; a saturating cast gives
@@ -73,7 +73,7 @@
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
                Reductions follow "The rule of sums" (>>sums), so thread count, SIMD path and device do not change a
-               bit: CPU == GPU. Tests compare with == on every context (tests/main.c; GPUs: TESTED in amp_cuda.cuh).
+               bit: the "bit contract". Tests say == on every context (tests/main.c; GPUs: TESTED in amp_cuda.cuh).
                Products (amp_gemm, amp_linear_*) accumulate in FP32 and carry an error bound instead (>>products). With
                AMP_GEMM_ORDERED they are specified to the bit, too: every 256 values of k are summed from 0 as
                s = fma(a, b, s), these sums are added in order, each operation of the epilogue rounds once: a whole
@@ -94,7 +94,7 @@
                compiler has atomics; functions that only read host state (amp_param_get, ...) are not checked. There are
                no globals and no thread-locals. A logger or an allocator must not call a verb of its context, and must
                return normally: if it throws or jumps out of a verb, only *_destroy may follow, in the same thread.
-               Hooks of a step may throw; the set has not stepped then. Cancel a thread after a verb, not inside one;
+               Hooks of a step may throw; the set has not stepped then. pthread_cancel takes effect after a verb;
                workers block signals. After fork() a child may use and destroy its copies of CPU contexts that no thread
                was inside; they have one thread. A child must not touch a CUDA context (CUDA's rule).
 

@@ -18,7 +18,7 @@ typedef struct amp_params_desc {
     amp_dtype model; /* AMP_AUTO => AMP_F16; also AMP_BF16, AMP_F32 (then the master is the model copy) */
     amp_dtype grad;  /* AMP_AUTO => the model's dtype */
     amp_master master;
-    int32_t moments;  /* moment arrays kept, for m, v and buf of the formulas at >>step: 0 => 2; AMP_NONE for none */
+    int32_t moments;  /* moment arrays kept: 0 => 2 (Adam, AdamW); 1: Lion, SGD with momentum; AMP_NONE for none */
     amp_dtype moment; /* AMP_AUTO => AMP_F32; AMP_BF16, AMP_MOMENT_8BIT: less memory, always rounded stochastically */
     uint32_t accumulate; /* 1: FP32 accumulators for amp_accumulate */
     uint32_t flags;      /* 0 */
@@ -39,8 +39,8 @@ typedef struct amp_param_desc {
     const char *name;  /* copied; unique in the set; NULL => "0", "1", ... by index */
     size_t count;      /* elements; 0 => rows * cols */
     size_t rows, cols; /* for optimizers that need a shape; 0, 0 => 1 x count; else rows * cols == count */
-    const float *init; /* host array of count floats, copied until commit; NULL => zeros, or what adopted arrays hold.
-                          Large sets: NULL, and amp_param_write after commit; with FP32 masters it copies once */
+    const float *init; /* host array of count floats, copied at once; NULL => zeros, or what adopted arrays hold. Large
+                          sets: NULL, and amp_param_write after commit; with FP32 masters it copies once */
     float *master;     /* adopted context memory: holds the weights unless init is given. NULL: owned */
     amp_array model;   /* adopted: gives the weights without init and master; dtype as the set's. data NULL: owned */
     amp_array grad;    /* adopted: any dtype, AMP_AUTO => the set's. data NULL: owned */
@@ -50,12 +50,12 @@ typedef struct amp_param_desc {
 } amp_param_desc;
 
 /* Adds a parameter; its index is the number of parameters added before it. Adopted arrays stay yours.
-   Errors: INVALID_ARG (no elements, name twice, dtype, a weight that FP16 under SPLIT cannot hold: |w| >= 65520, NaN),
-   STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
+   Errors: INVALID_ARG (no elements, name twice, dtype; a weight that FP16 under SPLIT, SPLIT8 cannot hold: NaN, |w| >=
+   65520, 65519.9375), STAGE after commit, NO_MEMORY; nothing is added then. Class: setup. */
 AMP_API amp_status amp_params_add(amp_params *p, const amp_param_desc *desc);
-/* Allocates owned arrays, fills masters and model copies (rounded to nearest), and zeroes owned gradients and moments.
-   If it fails, nothing is allocated, and you may try again. INVALID_ARG: adopted arrays overlap. Tied weights are one
-   parameter that is used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
+/* Allocates owned arrays, fills masters and model copies (rounded; beyond FP16: Inf), and zeroes owned gradients and
+   moments. If it fails, nothing is allocated, and you may try again. INVALID_ARG: adopted arrays overlap. Tied weights
+   are one parameter used twice: the second backward adds to its gradient (accumulate, or beta 1). Class: setup. */
 AMP_API amp_status amp_params_commit(amp_params *p);
 /* Adopted arrays are left alone. NULL is fine. Class: setup. */
 AMP_API void amp_params_destroy(amp_params *p);
@@ -72,19 +72,19 @@ typedef struct amp_param { /* arrays have count elements; data NULL: the layout 
     amp_array moment_scale[2]; /* of AMP_MOMENT_8BIT: FP32, one per 256 elements: see amp_moment_load */
 } amp_param;
 
-/* Parameter i; all zero past the end; no arrays before commit. find: an index, or amp_params_count(p). Class: host. */
+/* Parameter i; all zero past the end; no arrays before commit. find: index, or amp_params_count(p). Class: host. */
 AMP_API amp_param amp_param_get(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_model(const amp_params *p, size_t i);
 AMP_API amp_array amp_param_grad(const amp_params *p, size_t i);
 AMP_API size_t amp_params_count(const amp_params *p);
 AMP_API size_t amp_params_find(const amp_params *p, const char *name);
 /* The weights of parameter i as floats, whatever the layout; host arrays of its count. Write renews the model copy too,
-   not the moments; INVALID_ARG for a weight that SPLIT cannot hold (see amp_params_add). Class: query. */
+   not the moments; INVALID_ARG for a weight that SPLIT, SPLIT8 cannot hold (amp_params_add). Class: query. */
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst);
 AMP_API amp_status amp_param_write(amp_params *p, size_t i, const float *src);
 /* For all parameters. master_to_model: after you changed FP32 masters. model_to_master: after you changed model copies
    (moments stay; low parts are forgotten). grads_to: dst[i] = gradient i in dst[i].dtype; dst[i].data NULL is skipped;
-   n = number of parameters. Class: enqueue. Numerics: to nearest even. */
+   n = number of parameters. zero_grad: gradients = 0. Class: enqueue. Numerics: to nearest even. */
 AMP_API amp_status amp_params_master_to_model(amp_params *p);
 AMP_API amp_status amp_params_model_to_master(amp_params *p);
 AMP_API amp_status amp_params_grads_to(amp_params *p, const amp_array *dst, size_t n);

@@ -39,7 +39,7 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
    present one is too small, and keeps it for the next scope. In the first scope a verb that runs out of room allocates
    a larger one, and the next outermost begin makes one of the size that was needed. In a capture the verb returns
    NO_MEMORY, and the sentence says how much is needed; so does amp_autocast_get (.peak). STAGE beyond
-   AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup the first two times, then host. */
+   AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup, or host where it need not allocate. */
 AMP_API amp_status amp_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *desc);
 /* Closes the innermost region and drops the casts that amp_autocast_input made in it; the outermost one drops the
    cache. STAGE if none is open. Class: host. */

@@ -29,7 +29,7 @@ typedef enum amp_act {
    as long; those of F32 on AMP_SIMD_SCALAR and _SSE2, which lack fused multiply-add, 11 times (make bench-gemm). */
 #define AMP_GEMM_TF32     1u  /* F32 operands may be rounded to TF32: error 2^-11 of each; CUDA, sm_80+: Tensor Cores */
 #define AMP_GEMM_REDUCED  2u  /* partial sums over k may be rounded to d's dtype: Inf in F16 from 65520 up */
-#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11, Inf from 65520 up; faster on GeForce, hardly elsewhere */
+#define AMP_GEMM_F16_SUM  4u  /* F16 sums: error k * 2^-11 of sum |a||b|, Inf from 65520 up; faster on GeForce */
 #define AMP_GEMM_FAST_FP8 8u  /* FP8 products may be summed with fewer bits: for forward products */
 #define AMP_GEMM_EMULATE  16u /* CUDA: FP8 products that cuBLASLt refuses run in a plain, slow kernel */
 #define AMP_GEMM_ORDERED  32u /* sums in the order that >>numerics gives: the same bits on every device and path */
@@ -74,7 +74,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
    (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for
    an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
-/* One sentence on how amp_gemm(ctx, desc) would run, and why, into text[bytes]; *d_dtype is set. Class: host. */
+/* One sentence on how amp_gemm(ctx, desc) runs, and why, into text[bytes], cut to fit; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
 /* CUDA: times cuBLASLt's candidates for this product with a cold L2 (for which it takes memory of twice that size), and
    keeps the fastest for its shape. Outputs stay, *d_dtype is set. The CPU has nothing to choose. Class: setup. */
@@ -106,8 +106,8 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
     amp_fp8 *fp8; /* NULL, or: its tensors fp8_first, + 1 and + 2 make FP8 copies of x, w and dy (F32 or 16 bits) ... */
     size_t fp8_first, scratch_bytes;
     void *scratch; /* ... in this context memory, which layers may share: rows*in + out*in + 2*rows*out + 1024 bytes */
-    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a the backward of b does the
-       act and the dbias of a's, inside the product that makes its dx, which is then the gradient before a's act. */
+    /* Host, or NULL. Two layers in a chain, b.x = a.y: with a.after = &b and b.before = &a b's backward also does the
+       act and the dbias of a, inside the product that makes its dx, which is then the gradient before a's act. */
     const struct amp_linear_desc *before, *after;
     uint64_t _end;
 } amp_linear_desc;

@@ -48,11 +48,11 @@ typedef struct amp_scaler_info {
     int32_t hysteresis_tracker; /* overflows left before a backoff; may be negative, as in Apex */
     uint32_t dead; /* 1: dead_after overflows in a row could not lower the scale: this run no longer learns */
     uint64_t good, bad, bad_in_a_row;        /* updates without and with overflow */
-    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling: one or several */
+    uint64_t bad_nan, bad_inf, bad_overflow; /* NaN seen; Inf seen; finite, but not after unscaling: any of them */
 } amp_scaler_info;
 /* The state of s; of NULL: that of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
-/* Sets the scale by hand, as PyTorch's update(new_scale): all sets become READY, what was found is forgotten, and the
+/* Sets the scale by hand, as PyTorch's update(new_scale): all sets start anew, what was found is forgotten, and the
    growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
 /* Sets what amp_scaler_get gives. Get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),

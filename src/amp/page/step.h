@@ -30,22 +30,22 @@ typedef struct amp_totals { /* what an inspection adds up, in context memory */
 typedef struct amp_step_desc {
     uint32_t _begin;
     amp_optimizer optimizer; /* 0 => AMP_ADAMW */
-    float lr;                /* of group 0, as in amp_group ... */
+    float lr;                /* of group 0, as in amp_group; so are the fields down to momentum, and lr_ptr */
     amp_optional beta1, beta2, eps;
     float weight_decay;
     float momentum, dampening;
     uint32_t nesterov; /* SGD; 1 needs momentum > 0 and dampening 0 (in every group) */
-    float clip_norm;  /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. By 0
-                        if a gradient is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
-    float clip_value; /* 0 => off; else clamp each then to [-clip_value, clip_value] */
+    float clip_norm;   /* 0 => off; else gradients times min(1, clip_norm / (norm + 1e-6)), norm over the whole set. The
+                          factor is 0 if one is Inf or NaN and the step is taken anyway (no scaler, or no_check) */
+    float clip_value;  /* 0 => off; else clamp each then to [-clip_value, clip_value] */
     uint32_t stochastic; /* 1: model copies (SPLIT8: weights) are rounded stochastically: amp_random(seed, (step << 24)
                             + parameter, element). BF16 moments always: seed + 1, + 2; 8-bit: + 1. Not SPLIT, KAHAN */
     uint32_t micro_batches; /* 0 => 1; N: the gradients are sums of N micro-batches, divide them by scale * N */
     uint32_t unscaled;      /* 1: the gradients carry no loss scale (amp_scaler_inverse_ptr); they are still checked */
     uint32_t n_groups;      /* groups[0] is group 1, and so on; at most AMP_GROUPS - 1. Other groups are as group 0 */
-    uint32_t count_lost; /* N: count updates, and those that leave a weight's bits, in 1 of N blocks of 1024; 0: no */
+    uint32_t count_lost;    /* N: count updates, and those that change no bit, in 1 of N blocks of 1024; 0: no */
     uint64_t seed;
-    const float *lr_ptr;     /* ... to here */
+    const float *lr_ptr;     /* of group 0 */
     const amp_group *groups; /* host array, read when the verb is called */
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
        ranks there (Inf and NaN stay in the sum). reduce_totals_fn is called between the sums and what is computed from
@@ -62,7 +62,7 @@ typedef struct amp_step_desc {
    gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
    every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
    gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
-   then gradients are taken as they are. STAGE if it has stepped since the last update, or has no parameters. With
+   then gradients are taken as they are. STAGE: not committed, no parameters, or stepped since the last update. With
    several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before all
    their gradients have been used. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -93,7 +93,7 @@ AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with
    given), in double: finite if and only if every gradient is. Class: query. */
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
 /* Clips the gradients in place, in unscaled terms as above: by norm as clip_norm above (not if the norm is not finite),
-   then each to [-max_value, max_value] (NaN stays NaN); 0 => off, but not both. Class: enqueue. */
+   then each to [-max_value, max_value] (NaN stays NaN); 0 => off; one must be > 0. Class: enqueue. */
 AMP_API amp_status amp_clip(amp_params *p, amp_scaler *s, float max_norm, float max_value);
 
 typedef enum amp_outcome {
@@ -141,7 +141,7 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
     uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
     float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32, SPLIT; KAHAN: of 16 bits) */
-    int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: subnormals, too; 1, 0: none */
+    int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: also subnormals; 1, 0: no values */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
 /* rows[0]: all parameters; then each (no values if not in use), then arrays[k] as names[k]; cap >= 1 + parameters + n.

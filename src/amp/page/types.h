@@ -37,14 +37,14 @@ AMP_INLINE amp_array amp_arrn(const void *data, amp_dtype dtype, size_t count);
 AMP_INLINE size_t amp_dtype_size(amp_dtype t);   /* bytes per element; 0 for AMP_AUTO and unknown numbers */
 AMP_API const char *amp_dtype_name(amp_dtype t); /* "f32", "f16", ...; never NULL. Class: host. */
 /* A number that may be left out, for fields where 0 is a valid value. AMP_ZERO means "not given"; amp_opt(x) gives x,
-   which may be 0: .alpha = amp_opt(0.5f). A bare number (.alpha = 0.5f) does not compile. */
+   which may be 0: .alpha = amp_opt(0.5f). A bare number (.alpha = 0.5f) is INVALID_ARG. */
 typedef struct amp_optional {
     float value;
     uint32_t given;
 } amp_optional;
 AMP_INLINE amp_optional amp_opt(float x);
-/* Zero every desc struct first: then each field has its default, which its comment gives. Without one the default is an
-   enum's first name, a flag that is off, the number 0, no pointer, no operand. A verb that cannot work without a field
+/* Zero every desc struct first: then each field has its default, which its comment gives. If it gives none: an enum's
+   first name, a flag that is off, the number 0, no pointer, no operand. A verb that cannot work without a field
    (lr, classes, in, out, labels ...) returns INVALID_ARG, and the sentence names it. The first member `_begin` and the
    last, `_end`, stay 0; anything else means that the struct was not initialised: UNINIT. Where 0 is a useful value but
    not the default, AMP_NONE asks for 0, or for what the field's comment says. A getter that asks the device, or can
