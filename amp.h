@@ -608,7 +608,7 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
 /* Sets the scale by hand, as PyTorch's update(new_scale): all sets start anew, what was found is forgotten, and the
    growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
-/* Sets what amp_scaler_get gives. Get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),
+/* Sets what amp_scaler_get gives. Get it, change what you know (PyTorch's state_dict: scale and _growth_tracker),
    and set it. Otherwise as set_scale. dead = 0 also forgets the overflows that led to it. Class: query. */
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info);
 /* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. OFF: the scale is 1 until another mode
@@ -637,7 +637,7 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s);
    u = clip(g / scale), computed as two FP32 multiplications, then
      SGD    u += wd*w;  buf = first step ? u : momentum*buf + (1-dampening)*u;  w -= lr*buf
             (nesterov: w -= lr * (u + momentum*buf))
-     Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*u*u;  w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
+     Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*(u*u); w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
      AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
      Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u     (b2 0.99; arXiv 2302.06675)
    Each operation is rounded to FP32 on its own, without fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) are
@@ -1048,10 +1048,10 @@ typedef struct amp_xent_desc {
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, computed in FP32, sums by the rule of sums (>>sums). A label >= classes makes
-   the loss and the gradient of its row NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of a row
-   is multiplied by w[c]. The mean divides the sum by the sum of w[label] over the rows that count (by 1 if that is 0);
-   with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
-   Numerics: bit contract. */
+   the loss and the gradient of its row NaN. All rows left out: loss 0 (PyTorch: NaN). Weights w: target c of a row is
+   multiplied by w[c]. The mean divides the sum by the sum of w[label] over the rows that count (by 1 if it is 0); with
+   targets, by the number of rows. A target or a weight of 0 adds nothing to a loss, whatever the logit (PyTorch: NaN
+   at -Inf). Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 /* The last layer and its loss, `chunk` rows at a time: the logits are never in memory as a whole. */
@@ -2495,8 +2495,8 @@ AMP_INLINE uint32_t amp_fp8_most(amp_dtype t) { return ampi_decode_any(ampi_form
      loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
      dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
             at the label ((t / sum - (1-s)) - s / classes) * factor
-   With weights the loss times w[label], and factor times w[label] in place of factor. Where each class has a target of
-   its own (targets, or weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
+   With weights the loss times w[label] (0 if that is 0, whatever x[label] is), and factor times w[label] for factor.
+   Where each class has its own target (targets, weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
      loss = (sum of (max - x) * q, where q is not 0) + (sum of q) * log(sum / 2^24)
      dx   = fma(t, factor * ((sum of q) / sum), -(q * factor)) */
 #define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */
@@ -3226,7 +3226,7 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
    (low NULL: no suffix is allowed). INVALID_ARG for an unknown name. Class: host. */
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
 /* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). A static scale of 1 becomes
-   AMP_SCALER_OFF; any other static scale does not look for overflow, as in Apex. Class: host. */
+   AMP_SCALER_OFF; any other of O0 to O3 does not look for overflow, as in Apex; of the rest it does. Class: host. */
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 
@@ -6115,12 +6115,12 @@ static amp_status ampi_check_group(
     h->lr_ptr = g->lr_ptr;
 #define AMPI_RANGE(field, most, range) \
     AMPI_CHECK(ampi_in_range(h->field, 0.0f, most), "%s." #field " is %g; it must be " range, name, (double)h->field)
-    AMPI_RANGE(lr, AMPI_MOST, ">= 0");
+    AMPI_RANGE(lr, AMPI_MOST, "finite and >= 0");
     AMPI_RANGE(beta1, AMPI_ONE, "in [0, 1)");
     AMPI_RANGE(beta2, AMPI_ONE, "in [0, 1)");
-    AMPI_RANGE(eps, AMPI_MOST, ">= 0");
-    AMPI_RANGE(weight_decay, AMPI_MOST, ">= 0");
-    AMPI_RANGE(momentum, AMPI_MOST, ">= 0");
+    AMPI_RANGE(eps, AMPI_MOST, "finite and >= 0");
+    AMPI_RANGE(weight_decay, AMPI_MOST, "finite and >= 0");
+    AMPI_RANGE(momentum, AMPI_MOST, "finite and >= 0");
     AMPI_RANGE(dampening, 1.0f, "in [0, 1]");
 #undef AMPI_RANGE
     return AMP_OK;
@@ -6167,7 +6167,7 @@ static amp_status ampi_check_groups(amp_ctx *ctx, const amp_params *p, ampi_step
     return AMP_OK;
 }
 static amp_status ampi_check_clip(amp_ctx *ctx, const char *name, float x) {
-    AMPI_CHECK(ampi_in_range(x, 0.0f, AMPI_MOST), "%s is %g; it must be >= 0", name, (double)x);
+    AMPI_CHECK(ampi_in_range(x, 0.0f, AMPI_MOST), "%s is %g; it must be finite and >= 0", name, (double)x);
     return AMP_OK;
 }
 
@@ -13140,7 +13140,7 @@ static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label
     float weight = amp_xent_row_weight(d, label), loss;
     amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
     if (!d->row_loss) return;
-    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    loss = amp_xent_loss_one(d->smoothing, r->max, ampi_nonzero(weight) ? r->target : r->max, mean, r->sum);
     d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
 }
 

@@ -3274,7 +3274,7 @@ AMPI_K void ampi_k_xent_loss_of(
     if (d.weights.data) by = amp_mul(by, weight);
     amp_xent_row_end(r, &d, by, 1.0f);
     if (!d.row_loss || me) return;
-    loss = amp_xent_loss_one(d.smoothing, r->max, r->target, mean, r->sum);
+    loss = amp_xent_loss_one(d.smoothing, r->max, ampi_nonzero(weight) ? r->target : r->max, mean, r->sum);
     if (d.weights.data) loss = amp_mul(loss, weight);
     d.row_loss[d.first + row] = loss;
 }

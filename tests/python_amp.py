@@ -280,7 +280,36 @@ def continued(folder):
     tensors = p.tensors("moments")
     tensors["b.step"] = (np.float32(4), amp.F32)
     refused(lambda: p.load(tensors, "moments"), "steps that differ", ValueError, "[4.0, 10.0]")
+    del tensors["b.step"]
+    refused(lambda: p.load(tensors, "moments"), "no count of steps", ValueError, "b.step")
     check(same(before, p.read("w")), "and nothing has changed")
+
+
+def from_torch(folder):
+    """What files of PyTorch programs have: scalars, tensors that are not floats, and a momentum without a count of steps."""
+    path, ctx = os.path.join(folder, "torch.safetensors"), amp.Context(threads=1)
+    p = amp.Params(ctx, {"logit_scale": np.float32(2.5)}, model=amp.F32)
+    check(p.read("logit_scale").shape == () and ctx.cast(np.float32(1.5), amp.F16).shape == (), "a scalar is one")
+    p.save(path)
+    with open(path, "rb") as f:
+        length = int.from_bytes(f.read(8), "little")
+        header, data = f.read(length).rstrip(), f.read()
+    header = header[:-1] + b',"num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[4,12]}}'
+    with open(path, "wb") as f:
+        f.write(len(header).to_bytes(8, "little") + header + data + bytes(8))
+    p.write("logit_scale", 0)
+    p.load(path)
+    check(p.read("logit_scale") == 2.5 and list(amp.read_safetensors(path, ["logit_scale"])) == ["logit_scale"], "beside a tensor that nobody wants")
+    refused(lambda: amp.read_safetensors(path), "which is refused if it is wanted", ValueError, "I64")
+    p.load({"logit_scale.momentum_buffer": (np.float32(2), amp.F32)}, "moments", moments=("momentum_buffer",))
+    p.grad("logit_scale")[...] = 1
+    p.step(None, optimizer=amp.SGD, lr=1.0, momentum=0.5)
+    check(p.read("logit_scale") == 0.5 and p.steps == 2, f"SGD goes on with its momentum: {p.read('logit_scale')}")
+    p.load({"logit_scale.momentum_buffer": (np.float32(2), amp.F32), "logit_scale.step": (np.uint16([0x40E0]), amp.BF16)}, "moments", moments=("momentum_buffer",))
+    check(p.steps == 7, "a count in any format")
+    refused(lambda: ctx.all_finite(np.array([np.inf], ">f4" if sys.byteorder == "little" else "<f4")), "bytes in the other order", TypeError, "order")
+    small = amp.Params(ctx, {"w": np.zeros(300, np.float32)}, moment=c.AMP_MOMENT_8BIT)
+    refused(lambda: small.save(path, "moments"), "8-bit moments", ValueError, "8 bits")
 
 
 class Foreign:
@@ -455,6 +484,7 @@ def main():
         files(folder)
         shown(folder)
         continued(folder)
+        from_torch(folder)
         if amp.cuda is not None:
             on_a_gpu(folder)
         else:

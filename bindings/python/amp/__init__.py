@@ -193,12 +193,12 @@ class Context(_Object):
         """A numpy array of float32 from anybody's array of numbers."""
         if not isinstance(a, (np.ndarray, np.generic)) and (hasattr(a, "__dlpack__") or hasattr(a, "__cuda_array_interface__")):
             a = (self if borrow(a, stream=self.stream).device[0] == arrays.CUDA else _host()).cast(a, F32)
-        return np.ascontiguousarray(a.numpy() if isinstance(a, Array) else a, np.float32)
+        return np.asarray(a.numpy() if isinstance(a, Array) else a, np.float32, order="C")
 
     def cast(self, src, dtype, src_dtype=None, out=None, stochastic=False, seed=0):
         """src as that format: a new numpy array of the same shape (on a GPU an Array), or `out`. To nearest even, or stochastically."""
         if self.device is None and isinstance(src, (np.ndarray, np.generic, int, float, list, tuple)):
-            src = np.ascontiguousarray(src)
+            src = np.asarray(src, order="C")
         src = self.borrow(src, src_dtype)
         if out is None:
             out = np.empty(src.shape, _NUMPY[dtype]) if self.device is None else self.empty(src.shape, dtype)
@@ -331,6 +331,8 @@ class Params(_Object):
         """Its "master", "model", "grad", "low", "accum" or "moment0" and "moment1" in place: an Array, or None where the set has none."""
         one = lib.amp_param_get(self.handle, self._index(name))
         a = one.moment[int(part[-1])] if part in ("moment0", "moment1") else getattr(one, part)
+        if a.data and a.dtype not in _NUMPY:
+            raise ValueError(f"amp: {part} has codes of 8 bits, which numpy cannot look at: amp_state_save saves them")
         return Array(self.ctx, _view(a, self.shapes[name], self), a.dtype) if a.data else None
 
     def _part(self, name, part):
@@ -401,17 +403,17 @@ class Params(_Object):
     def load(self, path, part="weights", moments=("exp_avg", "exp_avg_sq")):
         """From a safetensors file, or a dict as tensors() gives. Nothing changes unless it has every tensor in its shape. Of
         weights and of model copies it makes both, FP32 weights and copies."""
-        tensors = path if isinstance(path, dict) else read_safetensors(path)
         wanted = {name: name for name in self.names}
         if part == "moments":
             wanted = {f"{name}.{m}": name for name in self.names for m in moments}
         elif part not in ("weights", "model"):
             raise ValueError(f'amp: "weights", "model" or "moments", not {part!r}')
+        tensors = path if isinstance(path, dict) else read_safetensors(path, {*wanted, *(f"{name}.step" for name in self.names)})
         for key, name in wanted.items():
             if key not in tensors or tensors[key][0].shape != self.shapes[name]:
                 raise ValueError(f"amp: {key} of shape {self.shapes[name]} is wanted, and " + (f"there it has {tensors[key][0].shape}" if key in tensors else "it is not there"))
         if part == "moments":
-            steps = {float(tensors[f"{name}.step"][0]) if f"{name}.step" in tensors else 0.0 for name in self.names}
+            steps = {self._steps_in(tensors, name, moments) for name in self.names}
             if len(steps) != 1 or not 0 <= min(steps) < 2**53:
                 raise ValueError(f"amp: steps are {sorted(steps)}: a set has one count, the same for all parameters")
             for name in self.names:
@@ -421,6 +423,16 @@ class Params(_Object):
             return
         for name in self.names:
             self.write(name, _host().cast(tensors[name][0], F32, tensors[name][1]))
+
+    def _steps_in(self, tensors, name, moments):
+        """Steps taken, by a file of moments. PyTorch's SGD keeps no count; its momentum says that there has been a step."""
+        key = f"{name}.step"
+        if key not in tensors and len(moments) == 1:
+            return float(max(self.steps, 1))
+        if key not in tensors or np.size(tensors[key][0]) != 1:
+            raise ValueError(f"amp: {key}, one number, is wanted")
+        values, dtype = np.ravel(tensors[key][0]), tensors[key][1]
+        return float((values if values.dtype.kind == "f" else _host().cast(values, F32, dtype))[0])
 
     def _put(self, a, values, dtype):
         """Values of a file, in any format, into an Array."""

@@ -68,6 +68,8 @@ def _bits(kind, dtype, what):
 def _numpy(a, dtype):
     if not a.flags.c_contiguous:
         raise TypeError("amp: a contiguous array is needed, and this one is not: copy it")
+    if not a.dtype.isnative:
+        raise TypeError(f"amp: the numbers of this array have their bytes in another order than this machine's: {a.dtype.str}")
     dtype = dtype_of(a) if dtype is None else _bits(a.dtype, dtype, a.dtype)
     return Borrowed(a, a.ctypes.data, dtype, a.shape, (CPU, 0), not a.flags.writeable)
 

@@ -68,14 +68,16 @@ def _natural(values, least=0, most=None):
     return good and all(type(v) is int and v >= 0 for v in values)
 
 
-def _tensor(name, row, data):
-    """The array of one row of a header, which may hold anything."""
+def _tensor(name, row, data, wanted):
+    """The array of one row of a header, which may hold anything; None if it is not wanted."""
     if not isinstance(row, dict) or set(row) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{name}: not dtype, shape and data_offsets")
-    if row["dtype"] not in _DTYPES:
+    if wanted and row["dtype"] not in _DTYPES:
         raise ValueError(f"{name}: amp has no dtype {row['dtype']}")
     if not _natural(row["shape"], 0, 8) or not _natural(row["data_offsets"], 2, 2):
         raise ValueError(f"{name}: shape and data_offsets are not numbers from 0 on, at most 8 and two of them")
+    if not wanted:
+        return None
     kind, count, (begin, end) = np.dtype(_NUMPY[_DTYPES[row["dtype"]]]), 1, row["data_offsets"]
     for n in row["shape"]:
         count *= n
@@ -85,8 +87,9 @@ def _tensor(name, row, data):
     return np.require(a.astype(kind, copy=False).reshape(row["shape"]), requirements="A"), _DTYPES[row["dtype"]]
 
 
-def read_safetensors(path):
-    """{"name": (array, dtype)}. ValueError says what is wrong with the file."""
+def read_safetensors(path, names=None):
+    """{"name": (array, dtype)}, of all tensors, or of `names` alone: others may have dtypes that amp has not. ValueError says what is wrong
+    with the file."""
     with open(path, "rb") as f:
         file = bytearray(f.read())  # arrays in it can be written to
     try:
@@ -98,7 +101,7 @@ def read_safetensors(path):
             raise ValueError("the header is not in braces")
         header.pop("__metadata__", None)
         data = memoryview(file)[8 + length:]
-        tensors = {name: _tensor(name, row, data) for name, row in header.items()}
+        tensors = {name: _tensor(name, row, data, names is None or name in names) for name, row in header.items()}
         at = 0
         for begin, end in sorted(row["data_offsets"] for row in header.values()):
             if begin != at:
@@ -108,7 +111,7 @@ def read_safetensors(path):
             raise ValueError(f"{len(data) - at} bytes that no tensor has")
     except (ValueError, RecursionError) as e:
         raise ValueError(f"amp: {os.fspath(path)}: {e}") from None
-    return tensors
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 
 
 def write_npy(path, a):

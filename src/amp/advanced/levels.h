@@ -67,7 +67,7 @@ AMP_API amp_status amp_policy_set(amp_ctx *ctx, amp_policy *policy, const char *
    (low NULL: no suffix is allowed). INVALID_ARG for an unknown name. Class: host. */
 AMP_API amp_status amp_preset_find(amp_preset *preset, amp_dtype *low, const char *name);
 /* The descs for amp_params_create and amp_scaler_create (make num_losses scalers). A static scale of 1 becomes
-   AMP_SCALER_OFF; any other static scale does not look for overflow, as in Apex. Class: host. */
+   AMP_SCALER_OFF; any other of O0 to O3 does not look for overflow, as in Apex; of the rest it does. Class: host. */
 AMP_API amp_params_desc amp_policy_params_desc(const amp_policy *policy);
 AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 

@@ -9,8 +9,8 @@
      loss = (1-s) * ((max - x[label]) + log(sum / 2^24))  [+ s * ((max - mean) + log(sum / 2^24))]
      dx   = fma(t, factor * (1 / sum), -factor * (s / classes))
             at the label ((t / sum - (1-s)) - s / classes) * factor
-   With weights the loss times w[label], and factor times w[label] in place of factor. Where each class has a target of
-   its own (targets, or weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
+   With weights the loss times w[label] (0 if that is 0, whatever x[label] is), and factor times w[label] for factor.
+   Where each class has its own target (targets, weights with smoothing), with q = (s / classes + (1-s) * target) [* w]:
      loss = (sum of (max - x) * q, where q is not 0) + (sum of q) * log(sum / 2^24)
      dx   = fma(t, factor * ((sum of q) / sum), -(q * factor)) */
 #define AMP_XENT_LEAST (-3.402823466e38f) /* not -Inf: of a part that is all -Inf the terms are 0 and no NaN */

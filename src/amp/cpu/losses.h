@@ -98,7 +98,7 @@ static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label
     float weight = amp_xent_row_weight(d, label), loss;
     amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
     if (!d->row_loss) return;
-    loss = amp_xent_loss_one(d->smoothing, r->max, r->target, mean, r->sum);
+    loss = amp_xent_loss_one(d->smoothing, r->max, ampi_nonzero(weight) ? r->target : r->max, mean, r->sum);
     d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
 }
 

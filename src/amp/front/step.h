@@ -61,12 +61,12 @@ static amp_status ampi_check_group(
     h->lr_ptr = g->lr_ptr;
 #define AMPI_RANGE(field, most, range) \
     AMPI_CHECK(ampi_in_range(h->field, 0.0f, most), "%s." #field " is %g; it must be " range, name, (double)h->field)
-    AMPI_RANGE(lr, AMPI_MOST, ">= 0");
+    AMPI_RANGE(lr, AMPI_MOST, "finite and >= 0");
     AMPI_RANGE(beta1, AMPI_ONE, "in [0, 1)");
     AMPI_RANGE(beta2, AMPI_ONE, "in [0, 1)");
-    AMPI_RANGE(eps, AMPI_MOST, ">= 0");
-    AMPI_RANGE(weight_decay, AMPI_MOST, ">= 0");
-    AMPI_RANGE(momentum, AMPI_MOST, ">= 0");
+    AMPI_RANGE(eps, AMPI_MOST, "finite and >= 0");
+    AMPI_RANGE(weight_decay, AMPI_MOST, "finite and >= 0");
+    AMPI_RANGE(momentum, AMPI_MOST, "finite and >= 0");
     AMPI_RANGE(dampening, 1.0f, "in [0, 1]");
 #undef AMPI_RANGE
     return AMP_OK;
@@ -113,7 +113,7 @@ static amp_status ampi_check_groups(amp_ctx *ctx, const amp_params *p, ampi_step
     return AMP_OK;
 }
 static amp_status ampi_check_clip(amp_ctx *ctx, const char *name, float x) {
-    AMPI_CHECK(ampi_in_range(x, 0.0f, AMPI_MOST), "%s is %g; it must be >= 0", name, (double)x);
+    AMPI_CHECK(ampi_in_range(x, 0.0f, AMPI_MOST), "%s is %g; it must be finite and >= 0", name, (double)x);
     return AMP_OK;
 }
 

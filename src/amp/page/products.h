@@ -185,10 +185,10 @@ typedef struct amp_xent_desc {
 } amp_xent_desc;
 
 /* Softmax cross-entropy and its gradient, computed in FP32, sums by the rule of sums (>>sums). A label >= classes makes
-   the loss and the gradient of its row NaN. All rows left out: loss 0. With weights w, as in PyTorch: target c of a row
-   is multiplied by w[c]. The mean divides the sum by the sum of w[label] over the rows that count (by 1 if that is 0);
-   with targets, by the number of rows. A target of 0 adds nothing to a loss, whatever its logit. Class: enqueue.
-   Numerics: bit contract. */
+   the loss and the gradient of its row NaN. All rows left out: loss 0 (PyTorch: NaN). Weights w: target c of a row is
+   multiplied by w[c]. The mean divides the sum by the sum of w[label] over the rows that count (by 1 if it is 0); with
+   targets, by the number of rows. A target or a weight of 0 adds nothing to a loss, whatever the logit (PyTorch: NaN
+   at -Inf). Class: enqueue. Numerics: bit contract. */
 AMP_API amp_status amp_softmax_cross_entropy(amp_ctx *ctx, const amp_xent_desc *desc);
 
 /* The last layer and its loss, `chunk` rows at a time: the logits are never in memory as a whole. */

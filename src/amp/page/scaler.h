@@ -55,7 +55,7 @@ AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
 /* Sets the scale by hand, as PyTorch's update(new_scale): all sets start anew, what was found is forgotten, and the
    growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
-/* Sets what amp_scaler_get gives. Get it, change what you know (from PyTorch's state_dict: scale and growth_tracker),
+/* Sets what amp_scaler_get gives. Get it, change what you know (PyTorch's state_dict: scale and _growth_tracker),
    and set it. Otherwise as set_scale. dead = 0 also forgets the overflows that led to it. Class: query. */
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info);
 /* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. OFF: the scale is 1 until another mode

@@ -2,7 +2,7 @@
    u = clip(g / scale), computed as two FP32 multiplications, then
      SGD    u += wd*w;  buf = first step ? u : momentum*buf + (1-dampening)*u;  w -= lr*buf
             (nesterov: w -= lr * (u + momentum*buf))
-     Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*u*u;  w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
+     Adam   u += wd*w;  m = b1*m + (1-b1)*u;  v = b2*v + (1-b2)*(u*u); w -= (lr/bc1) * (m / (sqrt(v)/sqrt(bc2) + eps))
      AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
      Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u     (b2 0.99; arXiv 2302.06675)
    Each operation is rounded to FP32 on its own, without fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) are
