@@ -5574,7 +5574,7 @@ static amp_status ampi_cu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *j) {
     a.job = *j;
     a.parts = ampi_cu_parts(j->rows, AMP_ROWS);
     mask = j->act == AMP_ACT_NONE || j->saved.dtype == AMP_MASK; /* or nothing: any address will do */
-    a.wide = ampi_cu_wide(&j->dy, j->ld) && (mask || ampi_cu_wide(&j->saved, j->cols));
+    a.wide = ampi_cu_wide(&j->dy, j->ld) && j->cols % 8u == 0 && (mask || ampi_cu_wide(&j->saved, j->cols));
     a.alike = amp_dtype_size(j->dy.dtype) == 2u && (mask || j->dy.dtype == j->saved.dtype);
     a.partial = a.parts > 1u ? (float *)c->workspace : NULL;
     room = a.partial ? c->workspace_bytes / (4u * a.parts) / AMPI_K_STRIPE * AMPI_K_STRIPE : j->cols;

@@ -283,17 +283,19 @@ static void column_sums(t_run *t) {
     for (round = 0; round < rounds; round++) {
         amp_dtype from = types[round % 3], to = types[round / 3 % 5];
         size_t rows = round == 5 ? 0 : 1 + t_below(t, round % 4 ? 70 : 600), cols = 1 + t_below(t, 40);
-        size_t size = amp_dtype_size(from), pad = t_below(t, 9), i;
-        char *wide = (char *)t_host(t, (rows ? rows : 1) * (cols + pad) * size);
+        size_t aligned = (8 - cols % 8) % 8, pad = round % 4 == 3 ? aligned : t_below(t, 9);
+        size_t i, size = amp_dtype_size(from);
+        size_t bytes = ((rows ? rows - 1 : 0) * (cols + pad) + cols) * size; /* the last row has nothing behind it */
+        char *wide = (char *)t_host(t, bytes);
         amp_array dy = filled(t, from, rows * cols, 1.0f), sums = filled(t, to, cols, 1.0f), src;
         const char *packed = (const char *)contents(t, dy, rows * cols);
         amp_linear_desc l = AMP_ZERO;
         t_note(t, "round %d: %s to %s, %d rows of %d, %d apart", round, amp_dtype_name(from), amp_dtype_name(to),
             (int)rows, (int)cols, (int)(cols + pad));
-        t_fill_bits(t, wide, (rows ? rows : 1) * (cols + pad) * size); /* what lies between rows is not read */
+        t_fill_bits(t, wide, bytes); /* what lies between rows is not read */
         for (i = 0; i < rows; i++)
             memcpy(wide + i * (cols + pad) * size, packed + i * cols * size, cols * size);
-        src = amp_arr(t_put(t, wide, (rows ? rows : 1) * (cols + pad) * size), from);
+        src = amp_arr(t_put(t, wide, bytes), from);
         l.rows = rows;
         l.in = 1;
         l.out = cols;
