@@ -81,13 +81,13 @@
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
-               any address will do). Functions of class setup allocate, through the context's allocator. Four others
-               may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host
-               memory while they run, amp_state_load as much as the file has. Verbs in the first autocast scope may
-               enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else allocates
-               (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for
-               host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
-               context's own fixed workspace.
+               any will do, but for .master and u of amp_apply). Functions of class setup allocate, by the context's
+               allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save
+               use up to 2 MiB of host memory while they run, amp_state_load as much as the file has. Verbs in the first
+               autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else
+               allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
+               amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all context memory by
+               label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
@@ -139,7 +139,10 @@
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
-#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#  if defined(__clang__)
+#    pragma GCC diagnostic ignored "-Wold-style-cast"
+#    pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#  elif defined(__cplusplus) || __GNUC__ >= 14
 #    pragma GCC diagnostic ignored "-Wuseless-cast"
 #  endif
 #endif
@@ -314,8 +317,8 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits, except produc
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
-    int32_t threads;     /* the calling thread included: 1 .. 256; 0 => one per processor that the process may use (its
-                        affinity); fewer, with a logged warning, if the system cannot start as many */
+    int32_t threads;     /* the calling thread included: 1 .. 256; 0 => one per processor of this thread's affinity;
+                        fewer, with a logged warning, if the system cannot start as many */
     amp_simd simd;       /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
     uint32_t gemm_flags; /* AMP_GEMM_* that every product of this context gets, e.g. AMP_GEMM_ORDERED (>>products) */
     amp_allocator allocator; /* {0} => malloc / free */
@@ -444,8 +447,8 @@ typedef struct amp_fates {
     double lost, subnormal; /* become 0; become subnormal and so lose bits */
     double overflow;        /* Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
 } amp_fates;
-/* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, except that values of
-   exactly half the smallest subnormal count as kept. All 0 if there is nothing to count. Class: host. */
+/* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, but for FP32's
+   subnormals, one bin; half the smallest subnormal counts as kept. All 0 if there is nothing to count. Class: host. */
 AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale);
 /* The largest power of two in [2^-14, 2^100] that keeps amax * scale <= 65504 / 2; 65536 if amax is 0. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
@@ -683,10 +686,10 @@ typedef struct amp_step_desc {
     const float *lr_ptr;     /* of group 0 */
     const amp_group *groups; /* host array, read when the verb is called */
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
-       ranks there (Inf and NaN stay in the sum). reduce_totals_fn is called between the sums and what is computed from
-       them: for sharded sets, add up sum, nan, inf and overflow of *totals over the ranks. Both are called while the
-       verb enqueues, on its thread. They must queue their work on the context's stream. They may call verbs of this
-       context, but none that changes the set. If one fails, the verb returns its status; the set has not stepped. */
+       ranks there (Inf and NaN stay; STAGE if they were unscaled or accumulated). reduce_totals_fn is called between
+       the sums and what is computed from them: for sharded sets, add up sum, nan, inf and overflow of *totals over the
+       ranks. Both are called while the verb enqueues, on its thread, must queue their work on the context's stream, and
+       may call verbs of this context that do not change the set. If one fails, so does the verb, without a step. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
     void *user;
@@ -696,10 +699,10 @@ typedef struct amp_step_desc {
 /* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. If a
    gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
    every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
-   gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
-   then gradients are taken as they are. STAGE: not committed, no parameters, or stepped since the last update. With
-   several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before all
-   their gradients have been used. Class: enqueue. */
+   gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED
+   by s: then gradients are taken as they are. STAGE: not committed, no parameters, or stepped since the last update.
+   With several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before
+   all their gradients have been used. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -711,7 +714,7 @@ AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc 
    scale may move between them (amp_scaler_update). The next step uses the accumulators instead of the gradients,
    divided by the number of micro-batches in them or by .micro_batches (1 for the sum), and writes zeros to them. A
    micro-batch that is not finite: with keep_going = 1 it is dropped and the others are averaged; with 0 the window is
-   lost and its step is skipped, as is the step of an empty window. Class: enqueue. */
+   lost. The step of a window that is lost or has none left is skipped. Class: enqueue. */
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going);
 AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: host */
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
@@ -721,11 +724,11 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
    are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1:
-   w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each
-   amp_inspect, and before amp_scaler_update; else STAGE. Class: enqueue. */
+   w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter (not checked),
+   after amp_inspect and before amp_scaler_update (else STAGE). Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
-   given), in double: finite if and only if every gradient is. Class: query. */
+   given), of accumulated ones that of their sum: finite if and only if every gradient is. Class: query. */
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
 /* Clips the gradients in place, in unscaled terms as above: by norm as clip_norm above (not if the norm is not finite),
    then each to [-max_value, max_value] (NaN stays NaN); 0 => off; one must be > 0. Class: enqueue. */
@@ -737,7 +740,7 @@ typedef enum amp_outcome {
     AMP_SKIPPED_INF,      /* a gradient was Inf (and none NaN) */
     AMP_SKIPPED_NAN,      /* a gradient was NaN */
     AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
-    AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or had nothing in it */
+    AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or all of whose micro-batches were dropped */
     AMP_SKIPPED_RATE      /* gradients were good, but a learning rate at an lr_ptr was Inf or NaN */
 } AMP_INT amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
@@ -775,7 +778,7 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     amp_histogram values;            /* as they are: a gradient with its loss scale */
     amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
     uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
-    float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32, SPLIT; KAHAN: of 16 bits) */
+    float ratio;       /* largest |update| / spacing of its weight (F32, SPLIT: FP32's; KAHAN: 16 bits'); huge at 0 */
     int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: also subnormals; 1, 0: no values */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
@@ -869,7 +872,7 @@ typedef struct amp_precision {
    different dtype; the value that backward multiplies by act'; the value before an act other than ReLU (GELU: on some
    GPUs); the sums before c or a bias (on some GPUs), or a bias_per_row. With sum_batches k is that of all batches. Any
    thread count gives the same bits. Other SIMD paths and devices agree within the bound, to the bit in ordered mode.
-   Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   Inf and NaN propagate (Inf saturates in an FP8 d). a and b have one dtype (FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7 (6e-6 and 4e-5 in a
@@ -1114,9 +1117,9 @@ typedef struct amp_state_desc {
 } amp_state_desc;
 
 /* Saved: masters (or the only copies), moments, step counts, scalers, FP8 scales and histories. Not saved: gradients,
-   and model copies that follow from masters. STAGE between unscale and update (as PyTorch refuses to pickle), and
-   inside an accumulation window. IO, with the system's reason. FORMAT, with a sentence that says what differs; unknown
-   sections are refused. Load reads the whole file into host memory, verifies it there and then copies it in: after a
+   which parameters are in use, model copies that follow from masters. STAGE between unscale and update, and inside an
+   accumulation window. IO, with the system's reason. FORMAT, with a sentence that says what differs; unknown sections
+   are refused. Load reads the whole file into host memory, verifies it there and then copies it in: after a
    failed load nothing has changed. Only if the device fails during those copies does the sentence say "state
    undefined". Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);
@@ -3279,9 +3282,9 @@ struct amp_fp8_desc {
     uint64_t _end;
 };
 
-/* amp_quantize: both outputs have one format, and nothing overlaps; rows or cols 0: nothing happens. INVALID_ARG says
-   what is wrong. amp_fp8_inverse_ptr: context memory, valid until destroy; of the last cast, 1 before it; NULL past the
-   end.
+/* amp_quantize: both outputs have one format, and nothing overlaps; rows or cols 0: nothing happens. Finite numbers
+   saturate; Inf and NaN stay (E4M3: NaN). amp_fp8_inverse_ptr: context memory, valid until destroy; of the last cast, 1
+   before it; NULL past the end.
    amp_fp8_info: scale and amax of the last cast (1 and 0 before it), largest: of the amaxes that are remembered.
 
    A layer with .fp8 quantises x and w in forward and makes y of them; its backward takes dy through the act, adds up
@@ -3611,7 +3614,10 @@ AMPI_REF(amp_fp8_create_checked, amp_fp8_desc, (o, c, v, size), amp_fp8 **o, amp
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
-#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#  if defined(__clang__)
+#    pragma GCC diagnostic ignored "-Wold-style-cast"
+#    pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#  elif defined(__cplusplus) || __GNUC__ >= 14
 #    pragma GCC diagnostic ignored "-Wuseless-cast"
 #  endif
 #endif
@@ -4361,7 +4367,7 @@ static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a
 static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
 static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     AMPI_CHECK(!a.data || a.dtype != AMP_F64,
-        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+        "%s is f64: only amp_cast, amp_all_finite and amp_watch_array take doubles. amp_cast it to f32 first", name);
     return ampi_check_storage(ctx, name, a, need, required);
 }
 
@@ -5400,15 +5406,15 @@ static amp_status ampi_check_params(amp_ctx *ctx, const amp_params *p) {
 }
 
 /* parameter i as an argument */
-static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, const void *host) {
+static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, const char *name, const void *host) {
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_CHECK(host, "the host array is NULL");
+    AMPI_CHECK(host, "%s is NULL", name);
     return (ctx->b->may_wait)(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ampi_check_param(ctx, p, i, dst));
+    AMPI_TRY(ampi_check_param(ctx, p, i, "dst", dst));
     return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
@@ -5416,7 +5422,7 @@ AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ampi_check_param(ctx, p, i, src));
+    AMPI_TRY(ampi_check_param(ctx, p, i, "src", src));
     AMPI_TRY(ampi_check_weights(p, &ampi_param_at(p, i)->d, ampi_param_at(p, i)->name, src));
     AMPI_TRY(ampi_move_weights(ctx, &p->entries[i], NULL, src));
     ampi_weights_changed(ctx, p);
@@ -6225,22 +6231,32 @@ typedef struct ampi_step_call {
     int update, next;
     const char *returned; /* what is said when the context is taken after a hook */
     int lost;             /* 1: by a different thread, which has the door now: the step ends there */
+    char said;            /* first character of the last failure's sentence, while a hook runs */
 } ampi_step_call;
 
-/* A hook may call verbs of this context, so it is not in use while one runs. */
-static amp_status ampi_after_hook(amp_ctx *ctx, ampi_step_call *call, amp_status st) {
+/* A hook may call verbs of this context, so it is not in use while one runs. Who fails without a sentence gets one; if
+   all goes well, the last failure's stays. */
+static amp_status ampi_before_hook(amp_ctx *ctx, ampi_step_call *call) {
+    call->said = ctx->error[0];
+    ctx->error[0] = 0;
+    return amp_verb_end(ctx, AMP_OK);
+}
+static amp_status ampi_after_hook(amp_ctx *ctx, ampi_step_call *call, const char *hook, amp_status st) {
     call->lost = amp_verb_begin(ctx, call->returned) != AMP_OK;
-    return call->lost ? AMP_ERR_BUSY : st;
+    if (call->lost) return AMP_ERR_BUSY;
+    if (ctx->error[0]) return st;
+    ctx->error[0] = call->said;
+    return st == AMP_OK ? st : amp_fail(ctx, st, "desc.%s returned %d", hook, (int)st);
 }
 static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, ampi_step_call *call) {
-    amp_status st = amp_verb_end(ctx, AMP_OK);
+    amp_status st = ampi_before_hook(ctx, call);
     if (st == AMP_OK) st = d->reduce_grads_fn(ctx, p, d->user);
-    return ampi_after_hook(ctx, call, st);
+    return ampi_after_hook(ctx, call, "reduce_grads_fn", st);
 }
 static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step_desc *d, ampi_step_call *call) {
-    amp_status st = amp_verb_end(ctx, AMP_OK);
+    amp_status st = ampi_before_hook(ctx, call);
     if (st == AMP_OK) st = d->reduce_totals_fn(ctx, t, d->user);
-    return ampi_after_hook(ctx, call, st);
+    return ampi_after_hook(ctx, call, "reduce_totals_fn", st);
 }
 static amp_status ampi_run_inspection(
     amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
@@ -6288,7 +6304,9 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
     AMPI_STAGE(!s || !call->next || !ampi_held(s, p), "the accumulation window of a different set holds the scale");
     /* after amp_accumulate the scaler may be up to date already */
     next = call->next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
-    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
+    AMPI_STAGE(!d->reduce_grads_fn || rule->takes == AMPI_SCALED,
+        "desc.reduce_grads_fn sums scaled gradients, and these were unscaled or accumulated: sum them before that");
+    if (d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
     AMPI_TRY(ampi_run_inspection(ctx, &job, d, call));
     AMPI_TRY(ampi_begin_counts(ctx, p, d));
@@ -6315,15 +6333,15 @@ static amp_status ampi_step_verb(
 }
 #define AMPI_STEP_BUSY(name) name AMPI_BUSY, name ": its hook has returned" AMPI_BUSY
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    const ampi_step_call call = {AMPI_DO_STEP, 1, 1, NULL, 0};
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 1, NULL, 0, 0};
     return ampi_step_verb(AMPI_STEP_BUSY("amp_step"), p, s, desc, call);
 }
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    const ampi_step_call call = {AMPI_DO_STEP, 1, 0, NULL, 0};
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 0, NULL, 0, 0};
     return ampi_step_verb(AMPI_STEP_BUSY("amp_update"), p, s, desc, call);
 }
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    const ampi_step_call call = {AMPI_DO_INSPECT, 0, 0, NULL, 0};
+    const ampi_step_call call = {AMPI_DO_INSPECT, 0, 0, NULL, 0, 0};
     return ampi_step_verb(AMPI_STEP_BUSY("amp_inspect"), p, s, desc, call);
 }
 
@@ -6685,7 +6703,7 @@ AMP_API size_t amp_report_text(char *text, size_t bytes, const amp_report_row *r
 static amp_status ampi_do_watch_array(amp_ctx *ctx, amp_watch *w, const char *name, amp_array a) {
     if (w->where) return AMP_OK;
     AMPI_CHECK(name, "name is NULL");
-    AMPI_CHECK(!a.data || a.count, "array.count is 0");
+    AMPI_CHECK(!a.data || a.count, "a.count is 0");
     AMPI_TRY(ampi_do_all_finite(ctx, &w->found, &a, 1));
     w->seen++;
     if (w->found.nan + w->found.inf == 0) return AMP_OK;
@@ -6969,9 +6987,10 @@ static int ampi_parse_number(double *number, const char *text) { /* 1: all of it
     exponent = -part;
     end = ampi_parse_exponent(end, &exponent);
     if (end[strspn(end, " ")]) return 0;
-    for (i = exponent < 0 ? -exponent : exponent; i > 0 && ten < 1e300; i--)
+    i = exponent < 0 ? -exponent : exponent;
+    if (i > 300) return 0; /* no float is that large or small */
+    while (i--)
         ten *= 10.0;
-    if (i > 0) return 0; /* no float is that large or small */
     x = exponent < 0 ? x / ten : x * ten;
     *number = minus ? -x : x;
     return 1;
@@ -10160,20 +10179,25 @@ static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
 }
 static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
-    AMPI_CHECK_DESC(st);
+    AMPI_CHECK(st, "state is NULL");
+    AMPI_REQUIRE(AMPI_CLEAN(st), AMP_ERR_UNINIT, "state is not zero-initialised (_begin or _end is not 0)");
     AMPI_CHECK(path && *path, "path is %s", path ? "empty" : "NULL");
     AMPI_CHECK(!st->flags, "state.flags is not 0");
     AMPI_CHECK(!st->n_params || st->params, "state.params is NULL");
     AMPI_CHECK(!st->n_scalers || st->scalers, "state.scalers is NULL");
     AMPI_CHECK(!st->user_bytes || st->user, "state.user is NULL");
     for (i = 0; i < st->n_params; i++) {
-        AMPI_TRY(ampi_check_params(ctx, st->params[i]));
-        AMPI_STAGE(ampi_may_travel(st->params[i]), "parameter set %llu is inside an accumulation window", AMPI_ULL(i));
+        const amp_params *p = st->params[i];
+        AMPI_CHECK(p, "state.params[%llu] is NULL", AMPI_ULL(i));
+        AMPI_CHECK(p->ctx == ctx, "state.params[%llu] belongs to a different context", AMPI_ULL(i));
+        AMPI_STAGE(p->committed, "state.params[%llu] is not committed (amp_params_commit)", AMPI_ULL(i));
+        AMPI_STAGE(ampi_may_travel(p), "state.params[%llu] is inside an accumulation window", AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
-        if (!st->scalers[i]) continue;
-        AMPI_TRY(ampi_check_scaler(ctx, st->scalers[i]));
-        AMPI_STAGE(!st->scalers[i]->checked, "scaler %llu is between a check and amp_scaler_update", AMPI_ULL(i));
+        const amp_scaler *s = st->scalers[i];
+        if (!s) continue;
+        AMPI_CHECK(s->ctx == ctx, "state.scalers[%llu] belongs to a different context", AMPI_ULL(i));
+        AMPI_STAGE(!s->checked, "state.scalers[%llu] is between a check and amp_scaler_update", AMPI_ULL(i));
     }
     AMPI_CHECK(!st->n_fp8 || st->fp8, "state.fp8 is NULL");
     for (i = 0; i < st->n_fp8; i++)
@@ -13412,7 +13436,7 @@ static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const ch
 static amp_status ampi_cpu_check(const amp_cpu_desc *d, ampi_kernels *kernels) {
     if (!d->allocator.alloc_fn != !d->allocator.free_fn)
         return ampi_cpu_refuse(
-            d, AMP_ERR_INVALID_ARG, "set both functions of desc.allocator or neither; functions set", 1);
+            d, AMP_ERR_INVALID_ARG, "desc.allocator has one function, and needs both or neither; functions", 1);
     if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
         return ampi_cpu_refuse(d, AMP_ERR_INVALID_ARG, "desc.gemm_flags has an unknown bit", (long)d->gemm_flags);
     if (d->threads < 0 || d->threads > 256)
@@ -13446,13 +13470,13 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     const int error = errno;
     ampi_cpu *c;
     amp_status st;
-    if (!out) return AMP_ERR_INVALID_ARG;
-    *out = NULL;
+    if (out) *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
     if (desc) {
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
+    if (!out) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "out must not be NULL", 0);
     AMPI_TRY(ampi_cpu_check(&d, &kernels));
 #ifdef AMP_NO_THREADS
     d.threads = 1;

@@ -6866,13 +6866,13 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     ampi_cuda *c;
     amp_status s;
     int now = 0, error = errno;
-    if (!out) return AMP_ERR_INVALID_ARG;
-    *out = NULL;
+    if (out) *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
     if (desc) {
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
+    if (!out) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "out is NULL");
     AMPI_TRY(ampi_cu_check_desc(&d));
     AMPI_TRY(ampi_cu_pick_device(&d, &now));
     c = ampi_cu_new(&d);

@@ -400,6 +400,8 @@ cxx_family() {
             else looks "$cxx -std=$std: every overload" "$cxx" -std=$std $WARN $looked overloads.cpp; fi
         done
         looks "$cxx: strict.c as C++" "$cxx" -x c++ -std=c++11 $WARN strict.c
+        echo '#include "amp.h"' >"$tmp/header.cpp" # of a program that wants no C in its C++
+        must "$cxx: amp.h, -Wold-style-cast" "$cxx" -std=c++17 -Wall -Wextra -Wold-style-cast -Wzero-as-null-pointer-constant -Werror -I../.. -fsyntax-only "$tmp/header.cpp"
         for e in gpt convnet debug release; do # nvcc compiles these for a GPU, and it is a C++ compiler
             must "$cxx: $e.c as C++" "$cxx" -x c++ -std=c++17 -Wall -Wextra -Werror -I../.. -DAMP_LINKED ../../examples/$e.c -fsyntax-only
         done

@@ -135,6 +135,9 @@ static void create_errors(t_run *t) {
     CHECK(!c);
     c = junk;
     d.logger = logger_of(&h);
+    CHECK_EQ(amp_cpu_create(NULL, &d), AMP_ERR_INVALID_ARG);
+    CHECK(h.logs == 1 && strstr(h.text, "out") != NULL);
+    h.logs = h.errors = 0;
     d.threads = -1;
     CHECK_EQ(amp_cpu_create(&c, &d), AMP_ERR_INVALID_ARG);
     CHECK(!c);

@@ -1266,10 +1266,12 @@ static void hooks_run(t_run *t) {
     CHECK_F32(weights(t, p, 0)[0], before);
     h.fail = AMP_ERR_IO;
     CHECK(amp_step(p, s, &d) == AMP_ERR_IO);
+    CHECK(strcmp(amp_last_error(t->ctx), "amp_step: desc.reduce_grads_fn returned -11") == 0);
     CHECK_EQ(record(t, p).skipped, 1);
     t_note(t, "the second hook fails");
     d.reduce_grads_fn = NULL;
     CHECK(amp_step(p, s, &d) == AMP_ERR_IO);
+    CHECK(strcmp(amp_last_error(t->ctx), "amp_step: desc.reduce_totals_fn returned -11") == 0);
     CHECK_EQ(h.totals, 2);
     CHECK_EQ(record(t, p).skipped, 1);
     CHECK_F32(weights(t, p, 0)[0], before);
@@ -1279,6 +1281,13 @@ static void hooks_run(t_run *t) {
     CHECK_OK(amp_step(p, s, &d));
     CHECK_EQ(record(t, p).outcome, AMP_STEPPED);
     CHECK(weights(t, p, 0)[0] < before);
+    CHECK(strstr(amp_last_error(t->ctx), "reduce_totals_fn") != NULL); /* of the last failure, still */
+    t_note(t, "too late to sum gradients");
+    CHECK_OK(amp_scaler_unscale(s, p));
+    d.reduce_grads_fn = hook_grads;
+    CHECK_STATUS(amp_step(p, s, &d), AMP_ERR_STAGE, "amp_step desc.reduce_grads_fn unscaled");
+    d.reduce_grads_fn = NULL;
+    CHECK_OK(amp_step(p, s, &d));
     amp_params_destroy(p);
     amp_scaler_destroy(s);
 }

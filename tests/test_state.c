@@ -606,7 +606,7 @@ static void file_errors(t_run *t) {
     CHECK_EQ(amp_state_load(NULL, path, &a.st), AMP_ERR_INVALID_ARG);
     CHECK_STATUS(amp_state_save(t->ctx, NULL, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save path");
     CHECK_STATUS(amp_state_load(t->ctx, NULL, &a.st), AMP_ERR_INVALID_ARG, "amp_state_load path");
-    CHECK_STATUS(amp_state_save(t->ctx, path, NULL), AMP_ERR_INVALID_ARG, "amp_state_save");
+    CHECK_STATUS(amp_state_save(t->ctx, path, NULL), AMP_ERR_INVALID_ARG, "amp_state_save state");
     a.st._begin = 1;
     CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_UNINIT, "amp_state_save");
     a.st._begin = 0;
@@ -626,14 +626,14 @@ static void file_errors(t_run *t) {
     CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save user");
     a.st.user = &a.user;
     a.ps[0] = NULL;
-    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save");
+    CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_INVALID_ARG, "amp_state_save state.params[0]");
     a.ps[0] = a.p;
     t_note(t, "a set that is not committed");
     {
         amp_params *raw = NULL;
         CHECK_OK(amp_params_create(&raw, t->ctx, NULL));
         a.ps[0] = raw;
-        CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_STAGE, "amp_state_save commit");
+        CHECK_STATUS(amp_state_save(t->ctx, path, &a.st), AMP_ERR_STAGE, "amp_state_save state.params[0] commit");
         a.ps[0] = a.p;
         amp_params_destroy(raw);
     }

@@ -20,9 +20,9 @@ struct amp_fp8_desc {
     uint64_t _end;
 };
 
-/* amp_quantize: both outputs have one format, and nothing overlaps; rows or cols 0: nothing happens. INVALID_ARG says
-   what is wrong. amp_fp8_inverse_ptr: context memory, valid until destroy; of the last cast, 1 before it; NULL past the
-   end.
+/* amp_quantize: both outputs have one format, and nothing overlaps; rows or cols 0: nothing happens. Finite numbers
+   saturate; Inf and NaN stay (E4M3: NaN). amp_fp8_inverse_ptr: context memory, valid until destroy; of the last cast, 1
+   before it; NULL past the end.
    amp_fp8_info: scale and amax of the last cast (1 and 0 before it), largest: of the amaxes that are remembered.
 
    A layer with .fp8 quantises x and w in forward and makes y of them; its backward takes dy through the act, adds up

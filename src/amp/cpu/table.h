@@ -73,7 +73,7 @@ static amp_status ampi_cpu_refuse(const amp_cpu_desc *d, amp_status st, const ch
 static amp_status ampi_cpu_check(const amp_cpu_desc *d, ampi_kernels *kernels) {
     if (!d->allocator.alloc_fn != !d->allocator.free_fn)
         return ampi_cpu_refuse(
-            d, AMP_ERR_INVALID_ARG, "set both functions of desc.allocator or neither; functions set", 1);
+            d, AMP_ERR_INVALID_ARG, "desc.allocator has one function, and needs both or neither; functions", 1);
     if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
         return ampi_cpu_refuse(d, AMP_ERR_INVALID_ARG, "desc.gemm_flags has an unknown bit", (long)d->gemm_flags);
     if (d->threads < 0 || d->threads > 256)
@@ -107,13 +107,13 @@ AMP_API amp_status amp_cpu_create_checked(amp_ctx **out, int version, size_t siz
     const int error = errno;
     ampi_cpu *c;
     amp_status st;
-    if (!out) return AMP_ERR_INVALID_ARG;
-    *out = NULL;
+    if (out) *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
     if (desc) {
         if (desc->_begin || desc->_end) return AMP_ERR_UNINIT; /* its logger cannot be trusted either */
         d = *desc;
     }
+    if (!out) return ampi_cpu_refuse(&d, AMP_ERR_INVALID_ARG, "out must not be NULL", 0);
     AMPI_TRY(ampi_cpu_check(&d, &kernels));
 #ifdef AMP_NO_THREADS
     d.threads = 1;

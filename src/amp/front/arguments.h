@@ -35,7 +35,7 @@ static amp_status ampi_check_storage(amp_ctx *ctx, const char *name, amp_array a
 static int ampi_is_dtype(amp_dtype t) { return amp_dtype_size(t) != 0 && t != AMP_F64; }
 static amp_status ampi_check_array(amp_ctx *ctx, const char *name, amp_array a, size_t need, int required) {
     AMPI_CHECK(!a.data || a.dtype != AMP_F64,
-        "%s is f64: only amp_cast and amp_all_finite take doubles. amp_cast it to f32 first", name);
+        "%s is f64: only amp_cast, amp_all_finite and amp_watch_array take doubles. amp_cast it to f32 first", name);
     return ampi_check_storage(ctx, name, a, need, required);
 }
 

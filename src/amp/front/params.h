@@ -769,15 +769,15 @@ static amp_status ampi_check_params(amp_ctx *ctx, const amp_params *p) {
 }
 
 /* parameter i as an argument */
-static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, const void *host) {
+static amp_status ampi_check_param(amp_ctx *ctx, const amp_params *p, size_t i, const char *name, const void *host) {
     AMPI_TRY(ampi_check_params(ctx, p));
     AMPI_CHECK(i < p->n, "i is %llu, but the set has %llu parameters", AMPI_ULL(i), AMPI_ULL(p->n));
-    AMPI_CHECK(host, "the host array is NULL");
+    AMPI_CHECK(host, "%s is NULL", name);
     return (ctx->b->may_wait)(ctx);
 }
 static amp_status ampi_do_param_read(const amp_params *p, size_t i, float *dst) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ampi_check_param(ctx, p, i, dst));
+    AMPI_TRY(ampi_check_param(ctx, p, i, "dst", dst));
     return ampi_move_weights(ctx, &p->entries[i], dst, NULL);
 }
 AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
@@ -785,7 +785,7 @@ AMP_API amp_status amp_param_read(const amp_params *p, size_t i, float *dst) {
 }
 static amp_status ampi_do_param_write(amp_params *p, size_t i, const float *src) {
     amp_ctx *ctx = p->ctx;
-    AMPI_TRY(ampi_check_param(ctx, p, i, src));
+    AMPI_TRY(ampi_check_param(ctx, p, i, "src", src));
     AMPI_TRY(ampi_check_weights(p, &ampi_param_at(p, i)->d, ampi_param_at(p, i)->name, src));
     AMPI_TRY(ampi_move_weights(ctx, &p->entries[i], NULL, src));
     ampi_weights_changed(ctx, p);

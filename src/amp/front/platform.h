@@ -7,7 +7,10 @@
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
-#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#  if defined(__clang__)
+#    pragma GCC diagnostic ignored "-Wold-style-cast"
+#    pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#  elif defined(__cplusplus) || __GNUC__ >= 14
 #    pragma GCC diagnostic ignored "-Wuseless-cast"
 #  endif
 #endif

@@ -270,9 +270,10 @@ static int ampi_parse_number(double *number, const char *text) { /* 1: all of it
     exponent = -part;
     end = ampi_parse_exponent(end, &exponent);
     if (end[strspn(end, " ")]) return 0;
-    for (i = exponent < 0 ? -exponent : exponent; i > 0 && ten < 1e300; i--)
+    i = exponent < 0 ? -exponent : exponent;
+    if (i > 300) return 0; /* no float is that large or small */
+    while (i--)
         ten *= 10.0;
-    if (i > 0) return 0; /* no float is that large or small */
     x = exponent < 0 ? x / ten : x * ten;
     *number = minus ? -x : x;
     return 1;

@@ -537,20 +537,25 @@ static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
 }
 static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
-    AMPI_CHECK_DESC(st);
+    AMPI_CHECK(st, "state is NULL");
+    AMPI_REQUIRE(AMPI_CLEAN(st), AMP_ERR_UNINIT, "state is not zero-initialised (_begin or _end is not 0)");
     AMPI_CHECK(path && *path, "path is %s", path ? "empty" : "NULL");
     AMPI_CHECK(!st->flags, "state.flags is not 0");
     AMPI_CHECK(!st->n_params || st->params, "state.params is NULL");
     AMPI_CHECK(!st->n_scalers || st->scalers, "state.scalers is NULL");
     AMPI_CHECK(!st->user_bytes || st->user, "state.user is NULL");
     for (i = 0; i < st->n_params; i++) {
-        AMPI_TRY(ampi_check_params(ctx, st->params[i]));
-        AMPI_STAGE(ampi_may_travel(st->params[i]), "parameter set %llu is inside an accumulation window", AMPI_ULL(i));
+        const amp_params *p = st->params[i];
+        AMPI_CHECK(p, "state.params[%llu] is NULL", AMPI_ULL(i));
+        AMPI_CHECK(p->ctx == ctx, "state.params[%llu] belongs to a different context", AMPI_ULL(i));
+        AMPI_STAGE(p->committed, "state.params[%llu] is not committed (amp_params_commit)", AMPI_ULL(i));
+        AMPI_STAGE(ampi_may_travel(p), "state.params[%llu] is inside an accumulation window", AMPI_ULL(i));
     }
     for (i = 0; i < st->n_scalers; i++) {
-        if (!st->scalers[i]) continue;
-        AMPI_TRY(ampi_check_scaler(ctx, st->scalers[i]));
-        AMPI_STAGE(!st->scalers[i]->checked, "scaler %llu is between a check and amp_scaler_update", AMPI_ULL(i));
+        const amp_scaler *s = st->scalers[i];
+        if (!s) continue;
+        AMPI_CHECK(s->ctx == ctx, "state.scalers[%llu] belongs to a different context", AMPI_ULL(i));
+        AMPI_STAGE(!s->checked, "state.scalers[%llu] is between a check and amp_scaler_update", AMPI_ULL(i));
     }
     AMPI_CHECK(!st->n_fp8 || st->fp8, "state.fp8 is NULL");
     for (i = 0; i < st->n_fp8; i++)

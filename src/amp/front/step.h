@@ -171,22 +171,32 @@ typedef struct ampi_step_call {
     int update, next;
     const char *returned; /* what is said when the context is taken after a hook */
     int lost;             /* 1: by a different thread, which has the door now: the step ends there */
+    char said;            /* first character of the last failure's sentence, while a hook runs */
 } ampi_step_call;
 
-/* A hook may call verbs of this context, so it is not in use while one runs. */
-static amp_status ampi_after_hook(amp_ctx *ctx, ampi_step_call *call, amp_status st) {
+/* A hook may call verbs of this context, so it is not in use while one runs. Who fails without a sentence gets one; if
+   all goes well, the last failure's stays. */
+static amp_status ampi_before_hook(amp_ctx *ctx, ampi_step_call *call) {
+    call->said = ctx->error[0];
+    ctx->error[0] = 0;
+    return amp_verb_end(ctx, AMP_OK);
+}
+static amp_status ampi_after_hook(amp_ctx *ctx, ampi_step_call *call, const char *hook, amp_status st) {
     call->lost = amp_verb_begin(ctx, call->returned) != AMP_OK;
-    return call->lost ? AMP_ERR_BUSY : st;
+    if (call->lost) return AMP_ERR_BUSY;
+    if (ctx->error[0]) return st;
+    ctx->error[0] = call->said;
+    return st == AMP_OK ? st : amp_fail(ctx, st, "desc.%s returned %d", hook, (int)st);
 }
 static amp_status ampi_reduce_grads(amp_ctx *ctx, amp_params *p, const amp_step_desc *d, ampi_step_call *call) {
-    amp_status st = amp_verb_end(ctx, AMP_OK);
+    amp_status st = ampi_before_hook(ctx, call);
     if (st == AMP_OK) st = d->reduce_grads_fn(ctx, p, d->user);
-    return ampi_after_hook(ctx, call, st);
+    return ampi_after_hook(ctx, call, "reduce_grads_fn", st);
 }
 static amp_status ampi_reduce_totals(amp_ctx *ctx, amp_totals *t, const amp_step_desc *d, ampi_step_call *call) {
-    amp_status st = amp_verb_end(ctx, AMP_OK);
+    amp_status st = ampi_before_hook(ctx, call);
     if (st == AMP_OK) st = d->reduce_totals_fn(ctx, t, d->user);
-    return ampi_after_hook(ctx, call, st);
+    return ampi_after_hook(ctx, call, "reduce_totals_fn", st);
 }
 static amp_status ampi_run_inspection(
     amp_ctx *ctx, const amp_inspect_job *job, const amp_step_desc *d, ampi_step_call *call) {
@@ -234,7 +244,9 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
     AMPI_STAGE(!s || !call->next || !ampi_held(s, p), "the accumulation window of a different set holds the scale");
     /* after amp_accumulate the scaler may be up to date already */
     next = call->next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
-    if (rule->takes == AMPI_SCALED && d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
+    AMPI_STAGE(!d->reduce_grads_fn || rule->takes == AMPI_SCALED,
+        "desc.reduce_grads_fn sums scaled gradients, and these were unscaled or accumulated: sum them before that");
+    if (d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
     AMPI_TRY(ampi_run_inspection(ctx, &job, d, call));
     AMPI_TRY(ampi_begin_counts(ctx, p, d));
@@ -261,15 +273,15 @@ static amp_status ampi_step_verb(
 }
 #define AMPI_STEP_BUSY(name) name AMPI_BUSY, name ": its hook has returned" AMPI_BUSY
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    const ampi_step_call call = {AMPI_DO_STEP, 1, 1, NULL, 0};
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 1, NULL, 0, 0};
     return ampi_step_verb(AMPI_STEP_BUSY("amp_step"), p, s, desc, call);
 }
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    const ampi_step_call call = {AMPI_DO_STEP, 1, 0, NULL, 0};
+    const ampi_step_call call = {AMPI_DO_STEP, 1, 0, NULL, 0, 0};
     return ampi_step_verb(AMPI_STEP_BUSY("amp_update"), p, s, desc, call);
 }
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc) {
-    const ampi_step_call call = {AMPI_DO_INSPECT, 0, 0, NULL, 0};
+    const ampi_step_call call = {AMPI_DO_INSPECT, 0, 0, NULL, 0, 0};
     return ampi_step_verb(AMPI_STEP_BUSY("amp_inspect"), p, s, desc, call);
 }
 

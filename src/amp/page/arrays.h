@@ -41,8 +41,8 @@ typedef struct amp_fates {
     double lost, subnormal; /* become 0; become subnormal and so lose bits */
     double overflow;        /* Inf, or the largest number; a bin that straddles the limit counts as not overflowing */
 } amp_fates;
-/* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, except that values of
-   exactly half the smallest subnormal count as kept. All 0 if there is nothing to count. Class: host. */
+/* The fates of a histogram's numbers, scale > 0. Counted per bin: exact for power-of-two scales, but for FP32's
+   subnormals, one bin; half the smallest subnormal counts as kept. All 0 if there is nothing to count. Class: host. */
 AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, float scale);
 /* The largest power of two in [2^-14, 2^100] that keeps amax * scale <= 65504 / 2; 65536 if amax is 0. Class: host. */
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);

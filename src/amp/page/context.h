@@ -29,8 +29,8 @@ typedef enum amp_simd { /* CPU code paths; all give the same bits, except produc
 
 typedef struct amp_cpu_desc {
     uint32_t _begin;
-    int32_t threads;     /* the calling thread included: 1 .. 256; 0 => one per processor that the process may use (its
-                        affinity); fewer, with a logged warning, if the system cannot start as many */
+    int32_t threads;     /* the calling thread included: 1 .. 256; 0 => one per processor of this thread's affinity;
+                        fewer, with a logged warning, if the system cannot start as many */
     amp_simd simd;       /* AMP_SIMD_AUTO; a path that this machine lacks returns AMP_ERR_UNSUPPORTED */
     uint32_t gemm_flags; /* AMP_GEMM_* that every product of this context gets, e.g. AMP_GEMM_ORDERED (>>products) */
     amp_allocator allocator; /* {0} => malloc / free */

@@ -81,13 +81,13 @@
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
-               any address will do). Functions of class setup allocate, through the context's allocator. Four others
-               may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save use up to 2 MiB of host
-               memory while they run, amp_state_load as much as the file has. Verbs in the first autocast scope may
-               enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else allocates
-               (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and amp_cuda_create, and for
-               host memory of a CUDA context desc.host. amp_ledger lists all context memory by label, except the
-               context's own fixed workspace.
+               any will do, but for .master and u of amp_apply). Functions of class setup allocate, by the context's
+               allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save
+               use up to 2 MiB of host memory while they run, amp_state_load as much as the file has. Verbs in the first
+               autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else
+               allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
+               amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all context memory by
+               label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
@@ -139,7 +139,10 @@
 #if defined(__GNUC__)
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wshadow"
-#  if !defined(__clang__) && (defined(__cplusplus) || __GNUC__ >= 14)
+#  if defined(__clang__)
+#    pragma GCC diagnostic ignored "-Wold-style-cast"
+#    pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#  elif defined(__cplusplus) || __GNUC__ >= 14
 #    pragma GCC diagnostic ignored "-Wuseless-cast"
 #  endif
 #endif

@@ -6,7 +6,7 @@
    different dtype; the value that backward multiplies by act'; the value before an act other than ReLU (GELU: on some
    GPUs); the sums before c or a bias (on some GPUs), or a bias_per_row. With sum_batches k is that of all batches. Any
    thread count gives the same bits. Other SIMD paths and devices agree within the bound, to the bit in ordered mode.
-   Inf and NaN propagate. a and b have one dtype (the two FP8 formats may mix); c has d's dtype. */
+   Inf and NaN propagate (Inf saturates in an FP8 d). a and b have one dtype (FP8 formats may mix); c has d's dtype. */
 
 /* GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2; GELU_ERF: x Phi(x), PyTorch's default; SILU: x
    sigmoid(x). Largest errors in FP32, of the value and of the derivative: GELU 2.5e-7 |x| and 3e-7 (6e-6 and 4e-5 in a

@@ -20,9 +20,9 @@ typedef struct amp_state_desc {
 } amp_state_desc;
 
 /* Saved: masters (or the only copies), moments, step counts, scalers, FP8 scales and histories. Not saved: gradients,
-   and model copies that follow from masters. STAGE between unscale and update (as PyTorch refuses to pickle), and
-   inside an accumulation window. IO, with the system's reason. FORMAT, with a sentence that says what differs; unknown
-   sections are refused. Load reads the whole file into host memory, verifies it there and then copies it in: after a
+   which parameters are in use, model copies that follow from masters. STAGE between unscale and update, and inside an
+   accumulation window. IO, with the system's reason. FORMAT, with a sentence that says what differs; unknown sections
+   are refused. Load reads the whole file into host memory, verifies it there and then copies it in: after a
    failed load nothing has changed. Only if the device fails during those copies does the sentence say "state
    undefined". Class: query. */
 AMP_API amp_status amp_state_save(amp_ctx *ctx, const char *path, const amp_state_desc *state);

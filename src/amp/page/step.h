@@ -48,10 +48,10 @@ typedef struct amp_step_desc {
     const float *lr_ptr;     /* of group 0 */
     const amp_group *groups; /* host array, read when the verb is called */
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
-       ranks there (Inf and NaN stay in the sum). reduce_totals_fn is called between the sums and what is computed from
-       them: for sharded sets, add up sum, nan, inf and overflow of *totals over the ranks. Both are called while the
-       verb enqueues, on its thread. They must queue their work on the context's stream. They may call verbs of this
-       context, but none that changes the set. If one fails, the verb returns its status; the set has not stepped. */
+       ranks there (Inf and NaN stay; STAGE if they were unscaled or accumulated). reduce_totals_fn is called between
+       the sums and what is computed from them: for sharded sets, add up sum, nan, inf and overflow of *totals over the
+       ranks. Both are called while the verb enqueues, on its thread, must queue their work on the context's stream, and
+       may call verbs of this context that do not change the set. If one fails, so does the verb, without a step. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
     void *user;
@@ -61,10 +61,10 @@ typedef struct amp_step_desc {
 /* One step of one set with one scaler: check, norm, clip, unscale, update, model copies, next loss scale. If a
    gradient, or its unscaled product, is not finite, only the scaler and the counters change. s NULL or OFF: no check,
    every step is taken. Gradients are only read. FP32 gradients: the same bits as the separate verbs in a row. 16-bit
-   gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED:
-   then gradients are taken as they are. STAGE: not committed, no parameters, or stepped since the last update. With
-   several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before all
-   their gradients have been used. Class: enqueue. */
+   gradients: more accurate, because amp_scaler_unscale and amp_clip round what they write. The set may be UNSCALED
+   by s: then gradients are taken as they are. STAGE: not committed, no parameters, or stepped since the last update.
+   With several sets of one scaler call amp_update on each, then amp_scaler_update once: the scale must not move before
+   all their gradients have been used. Class: enqueue. */
 AMP_API amp_status amp_step(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* amp_step without the next loss scale. One scaler may serve several sets, each skipping on its own. Class: enqueue. */
 AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
@@ -76,7 +76,7 @@ AMP_API amp_status amp_update(amp_params *p, amp_scaler *s, const amp_step_desc 
    scale may move between them (amp_scaler_update). The next step uses the accumulators instead of the gradients,
    divided by the number of micro-batches in them or by .micro_batches (1 for the sum), and writes zeros to them. A
    micro-batch that is not finite: with keep_going = 1 it is dropped and the others are averaged; with 0 the window is
-   lost and its step is skipped, as is the step of an empty window. Class: enqueue. */
+   lost. The step of a window that is lost or has none left is skipped. Class: enqueue. */
 AMP_API amp_status amp_accumulate(amp_params *p, amp_scaler *s, uint32_t keep_going);
 AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: host */
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
@@ -86,11 +86,11 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
    are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1:
-   w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter after each
-   amp_inspect, and before amp_scaler_update; else STAGE. Class: enqueue. */
+   w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter (not checked),
+   after amp_inspect and before amp_scaler_update (else STAGE). Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
 /* L2 norm of the set's gradients as one vector, in unscaled terms (divided by the scale while the set is READY and s is
-   given), in double: finite if and only if every gradient is. Class: query. */
+   given), of accumulated ones that of their sum: finite if and only if every gradient is. Class: query. */
 AMP_API amp_status amp_grad_norm(amp_params *p, amp_scaler *s, double *norm);
 /* Clips the gradients in place, in unscaled terms as above: by norm as clip_norm above (not if the norm is not finite),
    then each to [-max_value, max_value] (NaN stays NaN); 0 => off; one must be > 0. Class: enqueue. */
@@ -102,7 +102,7 @@ typedef enum amp_outcome {
     AMP_SKIPPED_INF,      /* a gradient was Inf (and none NaN) */
     AMP_SKIPPED_NAN,      /* a gradient was NaN */
     AMP_SKIPPED_OVERFLOW, /* gradients finite, but one is not after division by the scale */
-    AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or had nothing in it */
+    AMP_SKIPPED_WINDOW,   /* an accumulation window that was lost, or all of whose micro-batches were dropped */
     AMP_SKIPPED_RATE      /* gradients were good, but a learning rate at an lr_ptr was Inf or NaN */
 } AMP_INT amp_outcome;
 AMP_API const char *amp_outcome_name(amp_outcome o); /* "stepped", "skipped: inf", ...; never NULL. Class: host. */
@@ -140,7 +140,7 @@ typedef struct amp_report_row {      /* what precision does to a run: docs/docto
     amp_histogram values;            /* as they are: a gradient with its loss scale */
     amp_fates fate[AMP_DTYPE_COUNT]; /* of these values in each format */
     uint64_t updates, lost;          /* of the last step that counted them: see count_lost */
-    float ratio;       /* largest |update| / spacing of its weight (in FP32 for F32, SPLIT; KAHAN: of 16 bits) */
+    float ratio;       /* largest |update| / spacing of its weight (F32, SPLIT: FP32's; KAHAN: 16 bits'); huge at 0 */
     int32_t low, high; /* nonzero values are in [2^low, 2^(high + 1)); low -127: also subnormals; 1, 0: no values */
     char advice[140];  /* where there is a problem one sentence, else "" */
 } amp_report_row;
