@@ -234,7 +234,10 @@ bool managed(const void *p) {
     return m && m->managed;
 }
 bool pinned_free(void *p) {
-    if (!g_pinned.erase(uintptr_t(p))) return false;
+    const Pinned *m = g_pinned.get(uintptr_t(p));
+    if (!m) return false;
+    forget_host_memory(p, m->size);
+    g_pinned.erase(uintptr_t(p));
     free(p);
     return true;
 }

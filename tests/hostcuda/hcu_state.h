@@ -129,6 +129,13 @@ void settle(const OpP &op); /* eager mode: work is done and seen as soon as it i
 void sync_streams(int device, bool visible);
 cudaError_t sync_stream(CUstream_st *s);
 
+/* ---- host memory of queued copies (hcu_pinned.cpp) --------------------------------------------------------------- */
+
+void watch_host_memory(const OpP &op); /* what the host may not touch until op is visible */
+void show_host_memory();               /* stream work runs, until hide_host_memory */
+void hide_host_memory();
+void host_memory_seen(); /* some work has become visible */
+
 /* ---- capture, launches, copies ----------------------------------------------------------------------------------- */
 
 cudaError_t invalidate(Capture *c, cudaError_t e);
