@@ -579,7 +579,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
     }
     if (!e->op) return cudaSuccess; /* never recorded */
     if (stream->capture) return done(invalidate(stream->capture, cudaErrorStreamCaptureIsolation));
-    settle(submit(stream, Work{"wait", kNoGroup, nullptr}, e->op));
+    wait_behind(stream, e->op);
     return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {

@@ -142,7 +142,7 @@ static void init() {
         g_device[d].legacy.legacy = true;
         for (CUstream_st *s : {&g_device[d].legacy, &g_device[d].per_thread}) {
             s->device = d;
-            if (d < 2) s->tsan = tsan_identity();
+            if (d < g_device_count) s->tsan = tsan_identity();
         }
     }
 }
@@ -288,6 +288,9 @@ OpP submit(CUstream_st *s, Work work, OpP wait_for) {
     s->tail = op;
     s->pending.push_back(op);
     return op;
+}
+void wait_behind(CUstream_st *s, const OpP &op) {
+    if (op) settle(submit(s, Work{"wait", kNoGroup, nullptr}, op));
 }
 void settle(const OpP &op) { /* eager mode: work is done and seen as soon as it is submitted */
     if (g_mode != HCU_EAGER) return;

@@ -125,7 +125,8 @@ std::vector<CUstream_st *> streams_of(int device); /* -1: of all */
 void run_until(const OpP &target);                 /* the operation and all it depends on, nothing else */
 void make_visible(const OpP &target);              /* the host has synchronised with this operation and its past */
 OpP submit(CUstream_st *s, Work work, OpP wait_for = nullptr);
-void settle(const OpP &op); /* eager mode: work is done and seen as soon as it is submitted */
+void wait_behind(CUstream_st *s, const OpP &op); /* what comes next in the stream does */
+void settle(const OpP &op);                      /* eager mode: work is done and seen as soon as it is submitted */
 void sync_streams(int device, bool visible);
 cudaError_t sync_stream(CUstream_st *s);
 

@@ -763,6 +763,20 @@ static void test_devices() { /* needs two; the host runtime has them by default 
         CU(launch(s0, 1, 32, 0, k_add, a, 2));
         CU(cudaStreamSynchronize(s0));
         CHECK(download(a, 32)[9] == 7);
+        CU(cudaMemsetAsync(a, 0, 128, s0)); /* a copy by this name waits for both devices, and they for it */
+        CU(cudaStreamSynchronize(s0));
+        CU(launch(s0, 1, 32, 0, k_add, a, 8));
+        CU(cudaSetDevice(1));
+        CU(cudaMemcpyPeer(b, 1, a, 0, 128));
+        CU(launch(s1, 1, 32, 0, k_add, b, 1));
+        CU(cudaSetDevice(0));
+        CU(launch(s0, 1, 32, 0, k_add, a, 100));
+        CU(cudaStreamSynchronize(s0));
+        CHECK(download(a, 32)[9] == 108);
+        CU(cudaSetDevice(1));
+        CU(cudaStreamSynchronize(s1));
+        CHECK(download(b, 32)[9] == 9);
+        CU(cudaSetDevice(0));
         CU(cudaStreamDestroy(s0));
         CU(cudaStreamDestroy(s1));
         CU(cudaEventDestroy(e1));
