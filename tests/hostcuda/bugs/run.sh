@@ -28,12 +28,13 @@ for file in "$here"/*.cu; do
     esac
     if grep -qE "\"line\": ($lines), \"what\": \".*$text" "$work/json"; then ok; else bad "$name: JSON"; fi
 done
-refused() { # PROGRAM, LINE: WHAT IS SAID, WHAT IS SAID IN ANOTHER LINE
-    printf '%s\n' "$1" >"$work/no.cu"
-    CHECK=plain "$here/../run.sh" "$work/no.cu" >"$work/said" 2>&1
+told() { # VARIANT, PROGRAM, LINE: WHAT IS SAID, WHAT IS SAID IN ANOTHER LINE
+    printf '%s\n' "$2" >"$work/no.cu"
+    CHECK=$1 "$here/../run.sh" "$work/no.cu" >"$work/said" 2>&1
     rc=$?
-    if [ $rc != 0 ] && grep -q "no\.cu:$2" "$work/said" && grep -q "${3:-}" "$work/said"; then ok; else bad "not refused: $2"; fi
+    if [ $rc != 0 ] && grep -q "no\.cu:$3" "$work/said" && grep -q "${4:-}" "$work/said"; then ok; else bad "not told: $3"; fi
 }
+refused() { told plain "$@"; }
 case " $* " in *" plain "*)
     k='__global__ void c(int *x) { *x = 1; }
 __global__ void k(int *x)'
@@ -65,7 +66,10 @@ int main() { cublasHandle_t h; cublasCreate(&h); return cublasStrsv(h, CUBLAS_FI
     refused '#include <curand.h>
 int main() { curandGenerator_t g; return curandCreateGenerator(&g, CURAND_RNG_QUASI_SOBOL32); }' '2: curandCreateGenerator for a generator other'
     refused '#include <cuda.h>
-int main() { return cuInit(0); }' '2: cuInit is not supported' ;;
+int main() { return cuInit(0); }' '2: cuInit is not supported'
+    told plain '#include <assert.h>
+__global__ void k(int n) { assert((int)threadIdx.x < n); }
+int main() { k<<<2, 4>>>(3); cudaDeviceSynchronize(); }' '2: assertion `(int)threadIdx.x < n'"'"' failed' 'kernel k, block (0,0,0), thread (3,0,0)' ;;
 esac
 echo "bugs: $passed passed, $failed failed"
 [ $failed = 0 ]
