@@ -576,6 +576,7 @@ static std::vector<Fiber *> &tsan_fibers() {
  * in both would carry the first block's history into the second one's barriers and hide races between blocks.  gcc's
  * runtime has room for them; clang's tracks 255. */
 unsigned half_of(const uint3 &block) { return unsigned(block.x + block.y + block.z + g_launches) & 1; }
+size_t launch_of_identity(unsigned slot) { return tsan_fibers()[slot]->launch; }
 static void assign_tsan_fibers(Launch &l) {
     std::vector<Fiber *> &slots = tsan_fibers();
     for (size_t i = 0; i < l.threads.size(); i++) {
