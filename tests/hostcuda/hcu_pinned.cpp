@@ -23,9 +23,15 @@ vector<Range> &g_ranges = *new vector<Range>; /* in the order of the calls */
 int g_shown;                                  /* stream work runs */
 
 uint64_t content_hash(const char *p, size_t n) {
-    uint64_t h = 1469598103934665603ull;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ static_cast<unsigned char>(p[i])) * 1099511628211ull;
+    constexpr uint64_t prime = 1099511628211ull;
+    uint64_t h = 1469598103934665603ull, word;
+    size_t i = 0;
+    for (; i + sizeof word <= n; i += sizeof word) {
+        memcpy(&word, p + i, sizeof word);
+        h = (h ^ word) * prime;
+    }
+    for (; i < n; i++)
+        h = (h ^ static_cast<unsigned char>(p[i])) * prime;
     mark_defined(&h, sizeof h); /* to copy what was never written is no decision by it */
     return h;
 }
