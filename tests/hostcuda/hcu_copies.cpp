@@ -174,8 +174,8 @@ cudaError_t cudaHostRegister(void *p, size_t n, unsigned) {
 }
 cudaError_t cudaHostUnregister(void *p) {
     ENTER("cudaHostUnregister", kNoGroup, kNeverFails);
-    if (!symbol_forgotten(p)) return done(cudaErrorHostMemoryNotRegistered);
     sync_streams(-1, false);
+    if (!symbol_forgotten(p)) return done(cudaErrorHostMemoryNotRegistered);
     live_object("registered host memory", p, false);
     return cudaSuccess;
 }

@@ -250,7 +250,12 @@ size_t pinned_used() {
 }
 
 void symbol_known(void *symbol, size_t size) { g_symbols[uintptr_t(symbol)] = size; }
-bool symbol_forgotten(void *symbol) { return g_symbols.erase(uintptr_t(symbol)); }
+bool symbol_forgotten(void *symbol) {
+    const size_t *size = g_symbols.get(uintptr_t(symbol));
+    if (!size) return false;
+    forget_host_memory(symbol, *size);
+    return g_symbols.erase(uintptr_t(symbol));
+}
 bool managed_range(const void *p, size_t bytes) {
     if (auto *e = g_pinned.at_or_below(uintptr_t(p)))
         if (e->value.managed && uintptr_t(p) + bytes <= e->key + e->value.size) return true;

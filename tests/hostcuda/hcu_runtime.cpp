@@ -397,6 +397,12 @@ void sync_streams(int device, bool visible) {
         run_until(s->tail);
         if (visible) make_visible(s->tail);
     }
+    for (int d = 0; visible && d < g_device_count; d++) {
+        if (device >= 0 && d != device) continue;
+        for (const OpP &op : g_device[d].left)
+            make_visible(op);
+        g_device[d].left.clear();
+    }
 }
 cudaError_t wait_for_device() {
     cudaError_t e = cudaSuccess;

@@ -62,6 +62,7 @@ struct Device {
     int arch = 90, error = 0, sms = 132;
     bool in_use = false; /* it has a primary context */
     CUstream_st legacy, per_thread;
+    std::vector<OpP> left; /* the last work of destroyed streams, until the host has seen it */
 };
 struct Object {
     const char *kind;

@@ -700,6 +700,22 @@ static void test_one_buffer() {
     CU(cudaStreamDestroy(s));
 }
 
+/* A destroyed stream finishes its work, and who waits for the device waits for that. */
+static void test_destroyed_stream() {
+    cudaStream_t s;
+    int *d = device_zeros<int>(32), *h = static_cast<int *>(malloc(128));
+    CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CU(cudaHostRegister(h, 128, 0));
+    CU(launch(s, 1, 32, 0, k_add, d, 5));
+    CU(cudaMemcpyAsync(h, d, 128, cudaMemcpyDeviceToHost, s));
+    CU(cudaStreamDestroy(s));
+    CU(cudaDeviceSynchronize());
+    CHECK(h[3] == 5);
+    CU(cudaHostUnregister(h));
+    free(h);
+    CU(cudaFree(d));
+}
+
 static void test_errors_and_queries() {
     int n = -1, device = -1, blocks = 0, value = 0;
     cudaDeviceProp prop;
@@ -823,6 +839,7 @@ static void contract() {
     test_capture();
     test_memory();
     test_one_buffer();
+    test_destroyed_stream();
     test_errors_and_queries();
     test_devices();
 }
