@@ -472,6 +472,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
     tsan_identity_done(s->tsan);
     g_streams.erase(s);
     int device = s->device;
+    if (s->tail && !s->tail->visible) g_device[device].left.push_back(s->tail);
     delete s; /* operations that events still hold are done and never look at their stream again */
     return done(g_device[device].error);
 }
@@ -579,7 +580,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
     }
     if (!e->op) return cudaSuccess; /* never recorded */
     if (stream->capture) return done(invalidate(stream->capture, cudaErrorStreamCaptureIsolation));
-    settle(submit(stream, Work{"wait", kNoGroup, nullptr}, e->op));
+    wait_behind(stream, e->op);
     return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {

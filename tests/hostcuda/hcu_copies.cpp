@@ -127,8 +127,23 @@ cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t s) {
 cudaError_t cudaMemcpyPeerAsync(void *dst, int, const void *src, int, size_t n, cudaStream_t s) {
     return cudaMemcpyAsync(dst, src, n, cudaMemcpyDeviceToDevice, s);
 }
-cudaError_t cudaMemcpyPeer(void *dst, int, const void *src, int, size_t n) {
-    return cudaMemcpy(dst, src, n, cudaMemcpyDeviceToDevice);
+/* Unlike cudaMemcpy it waits for what is pending on both devices, and what comes later there waits for it. */
+cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t n) {
+    Locked l;
+    DEVICE_OR_FAIL(dst_device);
+    DEVICE_OR_FAIL(src_device);
+    CUstream_st *mine = resolve(nullptr);
+    std::vector<CUstream_st *> others = streams_of(src_device);
+    if (dst_device != src_device)
+        for (CUstream_st *s : streams_of(dst_device))
+            others.push_back(s);
+    others.erase(std::remove(others.begin(), others.end(), mine), others.end());
+    for (CUstream_st *s : others)
+        wait_behind(mine, s->tail);
+    cudaError_t e = cudaMemcpy(dst, src, n, cudaMemcpyDeviceToDevice);
+    for (CUstream_st *s : others)
+        wait_behind(s, mine->tail);
+    return e;
 }
 cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t w, size_t h, cudaStream_t s) {
     ENTER("cudaMemset2DAsync", HCU_FILL, cudaErrorInvalidValue);
@@ -159,8 +174,8 @@ cudaError_t cudaHostRegister(void *p, size_t n, unsigned) {
 }
 cudaError_t cudaHostUnregister(void *p) {
     ENTER("cudaHostUnregister", kNoGroup, kNeverFails);
-    if (!symbol_forgotten(p)) return done(cudaErrorHostMemoryNotRegistered);
     sync_streams(-1, false);
+    if (!symbol_forgotten(p)) return done(cudaErrorHostMemoryNotRegistered);
     live_object("registered host memory", p, false);
     return cudaSuccess;
 }

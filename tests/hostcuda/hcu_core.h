@@ -112,6 +112,16 @@ inline void mark_undefined(void *p, size_t n) {
     (void)VALGRIND_MAKE_MEM_UNDEFINED(p, n);
 #endif
 }
+/* Tells them that it does not matter who wrote it. */
+inline void mark_defined(void *p, size_t n) {
+    (void)p, (void)n;
+#if HCU_HAS_MSAN
+    __msan_unpoison(p, n);
+#endif
+#if HCU_HAS_VALGRIND
+    (void)VALGRIND_MAKE_MEM_DEFINED(p, n);
+#endif
+}
 
 /* A sorted array of owned entries.  std::map keeps its balancing code inside the uninstrumented C++ library, where
  * MSan cannot follow it (the same goes for std::string, so the runtime uses none); entries keep their addresses. */
@@ -247,6 +257,9 @@ void print_trace(const Trace &t);             /* without the two innermost frame
 void print_stack();                           /* where the caller is */
 void symbol_known(void *symbol, size_t size); /* a __device__ variable: both sides may touch it */
 
+const char *copy_into(const void *p);             /* the queued copy that writes there, or nullptr */
+void forget_host_memory(const void *p, size_t n); /* (hcu_pinned.cpp) it is freed */
+
 /* ---- runtime (hcu_runtime.cpp) ----------------------------------------------------------------------------------- */
 
 struct Call { /* one API call: lock, counters, what forbids it, fault injection, random progress */
@@ -269,7 +282,8 @@ struct Work {
     const char *name;
     int group;
     std::function<void()> run;
-    void *host_dst = nullptr;
+    void *host_dst = nullptr;       /* of a copy that the host does not wait for: memory of the host that it writes, */
+    const void *host_src = nullptr; /* or reads */
     size_t host_bytes = 0;
 };
 cudaError_t enqueue(cudaStream_t s, Work work);

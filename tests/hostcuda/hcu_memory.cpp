@@ -234,7 +234,10 @@ bool managed(const void *p) {
     return m && m->managed;
 }
 bool pinned_free(void *p) {
-    if (!g_pinned.erase(uintptr_t(p))) return false;
+    const Pinned *m = g_pinned.get(uintptr_t(p));
+    if (!m) return false;
+    forget_host_memory(p, m->size);
+    g_pinned.erase(uintptr_t(p));
     free(p);
     return true;
 }
@@ -247,7 +250,12 @@ size_t pinned_used() {
 }
 
 void symbol_known(void *symbol, size_t size) { g_symbols[uintptr_t(symbol)] = size; }
-bool symbol_forgotten(void *symbol) { return g_symbols.erase(uintptr_t(symbol)); }
+bool symbol_forgotten(void *symbol) {
+    const size_t *size = g_symbols.get(uintptr_t(symbol));
+    if (!size) return false;
+    forget_host_memory(symbol, *size);
+    return g_symbols.erase(uintptr_t(symbol));
+}
 bool managed_range(const void *p, size_t bytes) {
     if (auto *e = g_pinned.at_or_below(uintptr_t(p)))
         if (e->value.managed && uintptr_t(p) + bytes <= e->key + e->value.size) return true;
@@ -292,9 +300,19 @@ Place place_of(const void *p, size_t bytes) {
     }
     return r;
 }
+/* Of a function, of the program or of a library: on a GPU it would be that of a __device__ function. */
+static int holds_code(dl_phdr_info *object, size_t, void *address) {
+    uintptr_t a = uintptr_t(address) - object->dlpi_addr;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) &h = object->dlpi_phdr[i];
+        if (h.p_type == PT_LOAD && (h.p_flags & PF_X) && a - h.p_vaddr < h.p_memsz) return 1;
+    }
+    return 0;
+}
 /* Does this look like an address of the program's own memory?  Used on the words of struct parameters. */
 bool mapped_host_memory(const void *p) {
     uintptr_t a = uintptr_t(p);
+    if (dl_iterate_phdr(holds_code, const_cast<void *>(p))) return false;
     if (a < uintptr_t(1) << 32 || a >= uintptr_t(1) << 47 || find(p)) return false;
 #if HCU_HAS_ASAN /* its tables fill 16 TiB of addresses, where two small numbers look like a pointer */
     size_t scale, offset;

@@ -48,6 +48,7 @@ unsigned g_ids;
 thread_local int t_depth;
 thread_local ncclComm_t t_comm; /* of the calls between ncclGroupStart and ncclGroupEnd: one at a time here */
 thread_local vector<Request> *t_requests;
+thread_local Group *t_joined; /* between the two: its other ranks are waited for at the end */
 } // namespace
 
 struct ncclComm {
@@ -198,7 +199,10 @@ ncclResult_t call(const char *api, ncclComm_t c, Request r) {
     }
     vector<Request> one{r};
     if (!t_depth) return run(c, one);
-    if (t_comm && t_comm != c) return ncclInvalidUsage; /* the real one can */
+    if (t_comm && t_comm != c) { /* the real one can */
+        refused("calls of several ranks between one ncclGroupStart and ncclGroupEnd (here a rank is a host thread)");
+        return ncclInvalidUsage;
+    }
     t_comm = c;
     t_requests->push_back(r);
     return ncclSuccess;
@@ -220,6 +224,10 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
     Group *g = nullptr;
     int device = 0;
     *comm = nullptr;
+    if (t_joined) { /* the real one can; here it would wait for itself */
+        refused("several ncclCommInitRank between one ncclGroupStart and ncclGroupEnd (here a rank is a host thread)");
+        return ncclInvalidUsage;
+    }
     if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
     if (cudaGetDevice(&device) != cudaSuccess) return ncclUnhandledCudaError;
     pthread_mutex_lock(&g_mutex);
@@ -243,7 +251,10 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
         fprintf(stderr, "hostcuda: NCCL: two ranks on device %d (HCU_DEVICES=%d)\n", device, ranks);
         return ncclInvalidUsage;
     }
-    meet(g);
+    if (t_depth)
+        t_joined = g;
+    else
+        meet(g);
     *comm = new ncclComm{g, rank, device};
     Call entered("ncclCommInitRank", kNoGroup, kNeverFails);
     live_object("ncclComm", *comm, true);
@@ -270,6 +281,8 @@ ncclResult_t ncclGroupStart(void) {
 ncclResult_t ncclGroupEnd(void) {
     if (t_depth == 0) return ncclInvalidUsage;
     if (--t_depth) return ncclSuccess;
+    if (t_joined) meet(t_joined);
+    t_joined = nullptr;
     ncclResult_t r = t_comm ? run(t_comm, *t_requests) : ncclSuccess;
     delete t_requests;
     t_comm = nullptr;

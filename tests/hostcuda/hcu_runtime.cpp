@@ -142,7 +142,7 @@ static void init() {
         g_device[d].legacy.legacy = true;
         for (CUstream_st *s : {&g_device[d].legacy, &g_device[d].per_thread}) {
             s->device = d;
-            if (d < 2) s->tsan = tsan_identity();
+            if (d < g_device_count) s->tsan = tsan_identity();
         }
     }
 }
@@ -210,10 +210,8 @@ static void run_op(Op &op) {
     hb_acquire(&op.start_token);
     for (auto &d : op.after)
         hb_acquire(&d->done_token);
-    if (op.work.host_dst) __asan_unpoison_memory_region(op.work.host_dst, op.work.host_bytes);
     bool go = starts(op.stream->device, op.work.group);
     if (op.work.run && (go || op.unconditional)) op.work.run();
-    if (op.work.host_dst && !op.visible) __asan_poison_memory_region(op.work.host_dst, op.work.host_bytes);
     op.work.run = nullptr;
     hb_release(&op.done_token);
     hb_become(host);
@@ -222,6 +220,7 @@ static void run_op(Op &op) {
 }
 void run_until(const OpP &target) { /* the operation and all it depends on, nothing else */
     if (!target || target->done) return;
+    show_host_memory();
     int inside = -1; /* the device whose memory is open */
     vector<OpP> stack{target};
     while (!stack.empty()) {
@@ -246,6 +245,7 @@ void run_until(const OpP &target) { /* the operation and all it depends on, noth
         queue.erase(std::find(queue.begin(), queue.end(), op));
     }
     if (inside >= 0) leave_device(inside);
+    hide_host_memory();
 }
 void make_visible(const OpP &target) { /* the host has synchronised with this operation and its past */
     if (!target) return;
@@ -256,11 +256,11 @@ void make_visible(const OpP &target) { /* the host has synchronised with this op
         stack.pop_back();
         if (op->visible) continue;
         op->visible = true;
-        if (op->work.host_dst) __asan_unpoison_memory_region(op->work.host_dst, op->work.host_bytes);
         for (auto &d : op->after)
             stack.push_back(d);
         op->after.clear();
     }
+    host_memory_seen();
 }
 static void random_progress() {
     if (g_mode != HCU_RANDOM || in_kernel()) return;
@@ -288,6 +288,9 @@ OpP submit(CUstream_st *s, Work work, OpP wait_for) {
     s->tail = op;
     s->pending.push_back(op);
     return op;
+}
+void wait_behind(CUstream_st *s, const OpP &op) {
+    if (op) settle(submit(s, Work{"wait", kNoGroup, nullptr}, op));
 }
 void settle(const OpP &op) { /* eager mode: work is done and seen as soon as it is submitted */
     if (g_mode != HCU_EAGER) return;
@@ -393,6 +396,12 @@ void sync_streams(int device, bool visible) {
     for (auto *s : streams_of(device)) {
         run_until(s->tail);
         if (visible) make_visible(s->tail);
+    }
+    for (int d = 0; visible && d < g_device_count; d++) {
+        if (device >= 0 && d != device) continue;
+        for (const OpP &op : g_device[d].left)
+            make_visible(op);
+        g_device[d].left.clear();
     }
 }
 cudaError_t wait_for_device() {
@@ -550,12 +559,6 @@ cudaError_t launch(const void *f, dim3 grid, dim3 block, void **args, size_t sha
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t content_hash(const void *p, size_t n) {
-    uint64_t h = 1469598103934665603ull;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ static_cast<const unsigned char *>(p)[i]) * 1099511628211ull;
-    return h;
-}
 cudaError_t plan_copy(
     const char *api, void *dst, const void *src, size_t n, cudaMemcpyKind kind, int stream_dev, CopyPlan *plan) {
     Place d = place_of(dst, n), s = place_of(src, n);
@@ -586,21 +589,16 @@ cudaError_t copy(
         memmove(dst, from, n);
         if (other >= 0) leave_device(other);
     };
-    bool host_dst = !plan.dst_device && !host_waits;
-    Work work{api, HCU_COPY, nullptr, host_dst ? dst : nullptr, host_dst ? n : 0};
+    Work work{api, HCU_COPY, nullptr, nullptr, nullptr, n};
+    if (!plan.dst_device && !host_waits) work.host_dst = dst;
     if (!plan.src_device && place_of(src, 1).where == WHERE_HOST && !stream->capture && !host_waits) {
         auto staged = std::make_shared<vector<char>>(n); /* pageable source: copied before the call returns */
         memcpy(staged->data(), src, n);
         work.run = [=] { move(staged->data()); };
         return enqueue(s, work);
     }
-    bool watch = !plan.src_device && !host_waits && !stream->capture && g_mode != HCU_EAGER && !HCU_HAS_TSAN;
-    uint64_t hash = watch ? content_hash(src, n) : 0;
-    work.run = [=] {
-        if (watch && content_hash(src, n) != hash)
-            bug("%s: the pinned source %p was modified before the copy ran", api, src);
-        move(src);
-    };
+    if (!plan.src_device && !host_waits && !HCU_HAS_TSAN) work.host_src = src;
+    work.run = [=] { move(src); };
     return enqueue(s, work);
 }
 /* ---- what the other parts of the runtime use (hcu_core.h) -------------------------------------------------------- */
@@ -749,13 +747,9 @@ cudaError_t enqueue(cudaStream_t s, Work work) {
         return cudaSuccess;
     }
     if (Capture *c = capture_beside(stream)) return invalidate(c, cudaErrorStreamCaptureImplicit);
-    if (work.host_dst && g_mode != HCU_EAGER) { /* the device may write there at any time from now on */
-        memset(work.host_dst, 0xff, work.host_bytes);
-        __asan_poison_memory_region(work.host_dst, work.host_bytes);
-    } else {
-        work.host_dst = nullptr;
-    }
-    settle(submit(stream, std::move(work)));
+    OpP op = submit(stream, std::move(work));
+    if (g_mode != HCU_EAGER) watch_host_memory(op);
+    settle(op);
     return cudaSuccess;
 }
 } // namespace hcu

@@ -5,6 +5,7 @@
  * run deterministic; the order of threads, warps and blocks is chosen by the test.  Under TSan every CUDA thread has
  * an identity of its own and only CUDA's ordering makes happens-before edges, so races show whatever the schedule. */
 #include "hcu_sched.h"
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,6 +48,10 @@ int refused(const char *what) {
 }
 void device_trap(const char *file, int line) {
     bug("__trap() at %s:%d, block %u thread %u", file, line, blockIdx.x, threadIdx.x);
+    abort();
+}
+[[noreturn]] static void device_assert(const char *what, const char *file, unsigned line, const char *function) {
+    bug("assertion `%s' failed at %s:%u in %s", what, file, line, function);
     abort();
 }
 void misaligned(const void *p, size_t alignment, const char *file, int line) {
@@ -571,6 +576,7 @@ static std::vector<Fiber *> &tsan_fibers() {
  * in both would carry the first block's history into the second one's barriers and hide races between blocks.  gcc's
  * runtime has room for them; clang's tracks 255. */
 unsigned half_of(const uint3 &block) { return unsigned(block.x + block.y + block.z + g_launches) & 1; }
+size_t launch_of_identity(unsigned slot) { return tsan_fibers()[slot]->launch; }
 static void assign_tsan_fibers(Launch &l) {
     std::vector<Fiber *> &slots = tsan_fibers();
     for (size_t i = 0; i < l.threads.size(); i++) {
@@ -740,4 +746,12 @@ extern "C" int hcu_bugs(void) { return hcu::g_bugs; }
 extern "C" int sched_yield(void) { return hcu::yield_thread() ? 0 : int(syscall(SYS_sched_yield)); }
 extern "C" int nanosleep(const timespec *time, timespec *left) {
     return hcu::yield_thread() ? 0 : int(syscall(SYS_nanosleep, time, left));
+}
+/* A failed assert in a kernel names the thread, as on a GPU; on the host it is the C library's affair. */
+extern "C" [[noreturn]] void __assert_fail(
+    const char *what, const char *file, unsigned line, const char *function) noexcept {
+    if (hcu::t_runs_grid && hcu::thread_runs()) hcu::device_assert(what, file, line, function);
+    using Fail = void (*)(const char *, const char *, unsigned, const char *);
+    reinterpret_cast<Fail>(dlsym(RTLD_NEXT, "__assert_fail"))(what, file, line, function);
+    abort();
 }

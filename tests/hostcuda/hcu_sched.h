@@ -65,6 +65,7 @@ extern size_t g_launches, g_blocks_done;
 extern unsigned g_level; /* of the grid that runs: 1 for one that a kernel launched */
 bool thread_runs();      /* a thread of the kernel does, not the scheduler */
 unsigned half_of(const uint3 &block);
+size_t launch_of_identity(unsigned slot); /* TSan: the last one that a thread of this identity was of */
 
 } // namespace hcu
 #endif

@@ -62,6 +62,7 @@ struct Device {
     int arch = 90, error = 0, sms = 132;
     bool in_use = false; /* it has a primary context */
     CUstream_st legacy, per_thread;
+    std::vector<OpP> left; /* the last work of destroyed streams, until the host has seen it */
 };
 struct Object {
     const char *kind;
@@ -125,9 +126,17 @@ std::vector<CUstream_st *> streams_of(int device); /* -1: of all */
 void run_until(const OpP &target);                 /* the operation and all it depends on, nothing else */
 void make_visible(const OpP &target);              /* the host has synchronised with this operation and its past */
 OpP submit(CUstream_st *s, Work work, OpP wait_for = nullptr);
-void settle(const OpP &op); /* eager mode: work is done and seen as soon as it is submitted */
+void wait_behind(CUstream_st *s, const OpP &op); /* what comes next in the stream does */
+void settle(const OpP &op);                      /* eager mode: work is done and seen as soon as it is submitted */
 void sync_streams(int device, bool visible);
 cudaError_t sync_stream(CUstream_st *s);
+
+/* ---- host memory of queued copies (hcu_pinned.cpp) --------------------------------------------------------------- */
+
+void watch_host_memory(const OpP &op); /* what the host may not touch until op is visible */
+void show_host_memory();               /* stream work runs, until hide_host_memory */
+void hide_host_memory();
+void host_memory_seen(); /* some work has become visible */
 
 /* ---- capture, launches, copies ----------------------------------------------------------------------------------- */
 

@@ -85,9 +85,18 @@ static void handle(int signal, void (*handler)(int)) {
     action.sa_flags = SA_RESTART;
     sigaction(signal, &action, nullptr);
 }
+#if HCU_HAS_ASAN || HCU_HAS_MSAN
+static void print_more() { /* after a report */
+    print_place();
+#  if HCU_HAS_ASAN
+    const char *copy = copy_into(__asan_get_report_address());
+    if (copy) fprintf(stderr, "HOSTCUDA PENDING: %s\n", copy);
+#  endif
+}
+#endif
 void report_init() {
 #if HCU_HAS_ASAN || HCU_HAS_MSAN
-    __sanitizer_set_death_callback(print_place);
+    __sanitizer_set_death_callback(print_more);
 #endif
     handle(SIGINT, on_interrupt);
     const char *fd = getenv("HCU_PROGRESS");
@@ -135,6 +144,10 @@ extern "C" void __tsan_on_report(void *report) {
     }
     if (level != g_level) {
         fprintf(stderr, "HOSTCUDA OTHER: a thread of another grid, which this one does not wait for\n");
+        return;
+    }
+    if (launch_of_identity(slot) != g_launches) {
+        fprintf(stderr, "HOSTCUDA OTHER: a thread of another kernel, in a stream that this one does not wait for\n");
         return;
     }
     unsigned count = unsigned(L->threads.size()), t = slot % count % L->threads_per_block;

@@ -131,10 +131,12 @@ template <class T> inline constexpr bool no_padding = std::is_trivially_copyable
 template <class T> inline void *clean(T &p) { return (void *)&p; }
 template <class T> inline constexpr bool no_padding = std::has_unique_object_representations_v<T>;
 #endif
+template <class T> inline constexpr bool to_function = std::is_function_v<std::remove_pointer_t<T>>; /* no data */
 template <class T>
-inline constexpr unsigned char param_kind = std::is_pointer_v<T> ? PARAM_POINTER
-    : no_padding<T>                                              ? PARAM_WORDS
-                                                                 : PARAM_OPAQUE;
+inline constexpr unsigned char param_kind = to_function<T> ? PARAM_OPAQUE
+    : std::is_pointer_v<T>                                 ? PARAM_POINTER
+    : no_padding<T>                                        ? PARAM_WORDS
+                                                           : PARAM_OPAQUE;
 
 #define HCU_UNSEEN __attribute__((no_sanitize("thread"))) /* between the scheduler and the kernel, for each thread */
 template <class... P> struct Kernel {

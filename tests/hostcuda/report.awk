@@ -19,9 +19,15 @@ function place(line,    n, i, word, words) { # the first FILE:LINE in it that is
     return ""
 }
 function advice(text) {
+    if (text ~ /data race.* by the host/) return "Synchronise (stream, event, device) before the host touches what the device reads or writes."
     if (text ~ /data race/ && text ~ /copy, a fill or a product/) return "Synchronise (stream, event, device) between the kernel and the copy or product."
+    if (text ~ /data race/ && other_stream)
+        return "Order the two streams: cudaEventRecord behind the first kernel, cudaStreamWaitEvent before the second; or use one stream."
+    if (text ~ /data race.* by an atomic/)
+        return "An atomic does not protect a plain access of the same word: make both atomic. A plain read that only begins a loop of atomicCAS does no harm, for the loop checks it; atomicCAS(p, 0, 0) in its place is not reported."
     if (text ~ /data race/ && shared_memory) return "Put __syncthreads() (or __syncwarp() within a warp) between the two accesses, reached by all threads."
-    if (text ~ /data race/) return "Let one thread own the element, use an atomic, or split the kernel in two: blocks have no order among themselves."
+    if (text ~ /data race/) return "Let one thread own the element, use an atomic, or split the kernel in two: blocks have no order among themselves. A last block that takes what the others wrote needs __threadfence() before its atomic and after it."
+    if (text ~ /has not waited/) return "Synchronise (stream, event, device) before the host touches what a copy writes."
     if (text ~ /heap-buffer-overflow|past the end|before a device buffer|overrun|underrun|use-after-poison|index .* out of bounds/)
         return "Compare the index with the size of the array: the grid has more threads than the array has elements, or the array is too short."
     if (text ~ /uninitialised/) return "Write the memory before it is read: cudaMemset or a copy for a buffer, a loop and __syncthreads() for shared memory."
@@ -78,6 +84,12 @@ function end_race() {
     else if (last) at_[last] = flush_later
     next
 }
+/HOSTCUDA PENDING: / {
+    late = ": " rest("HOSTCUDA PENDING: ") " writes there, and the host has not waited for it"
+    if (what != "") what = what late
+    else if (last) what_[last] = what_[last] late
+    next
+}
 /HOSTCUDA OTHER: / {
     if (last && !(last in other_)) other_[last] = rest("HOSTCUDA OTHER: ")
     next
@@ -126,6 +138,8 @@ function end_race() {
 race != "" && /(Write|Read|Atomic write|Atomic read|write|read) of size/ {
     pending = 1
     kind = tolower($0) ~ /write/ ? "written" : "read"
+    if (tolower($0) ~ /atomic/) kind = kind " by an atomic"
+    if (/by main thread/) kind = kind " by the host"
     next
 }
 race != "" && pending && place($0) != "" {
@@ -188,6 +202,7 @@ END {
     if (pending_at != "" && last) at_[last] = pending_at
     end_race()
     for (i = 1; i <= findings; i++) {
+        other_stream = other_[i] ~ /another kernel/
         shared_memory = other_[i] ~ /shared memory/
         if (json) {
             print object(i)

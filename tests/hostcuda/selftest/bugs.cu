@@ -496,6 +496,17 @@ static void pinned_source_changed(bool bug) {
     s.pinned[7] = 2;
     CU(cudaStreamSynchronize(s.a));
 }
+static void pinned_in_and_out(bool bug) { /* the device takes its input from the buffer of its output */
+    Streams s;
+    for (int i = 0; i < 32; i++)
+        s.pinned[i] = 1;
+    CU(cudaMemcpyAsync(s.p, s.pinned, 128, cudaMemcpyHostToDevice, s.a));
+    if (bug) s.pinned[7] = 2;
+    CU(launch(s.a, 1, 32, 0, k_copy, (const int *)s.pinned, s.p));
+    CU(cudaMemcpyAsync(s.pinned, s.p, 128, cudaMemcpyDeviceToHost, s.a));
+    CU(cudaStreamSynchronize(s.a));
+    CHECK(s.pinned[5] == 1);
+}
 static void sync_in_capture(bool bug) {
     Streams s;
     cudaGraph_t g = nullptr;
@@ -753,7 +764,7 @@ static void contraction(bool bug) { /* nvcc fuses a*b+c unless told otherwise */
     X(missing_syncwarp) X(wmma_missing_syncwarp) X(wmma_missing_lane) X(uninitialised_shared) X(shared_overrun) \
     X(block_race) X(missing_fence) X(written_by_a_reader) X(written_in_the_block) X(ticket_too_early) \
     X(missing_host_sync) X(missing_event_wait) X(overwritten_too_early) \
-    X(pinned_source_changed) X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended) \
+    X(pinned_source_changed) X(pinned_in_and_out) X(sync_in_capture) X(allocation_in_capture) X(capture_not_ended) \
     X(stale_captured_scalar) X(graph_branch_race) X(zero_grid) X(other_device_argument) X(other_device_memory) \
     X(product_broken_promise) X(product_overrun) X(product_missing_order) X(product_shared_workspace) \
     X(swallowed_error) X(leak_on_error_path) X(claimed_result) X(contraction)

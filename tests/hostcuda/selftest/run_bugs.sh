@@ -55,6 +55,7 @@ missing_host_sync        test  .     asan  race test   test   test
 missing_event_wait       test  .     test  race uninit uninit test
 overwritten_too_early    .     .     .     race .      .      .
 pinned_source_changed    bug   .     bug   race bug    bug    bug
+pinned_in_and_out        bug   .     bug   race bug    bug    bug
 sync_in_capture          test  test  test  test test   test   test
 allocation_in_capture    test  test  test  test test   test   test
 capture_not_ended        bug   bug   bug   bug  bug    bug    bug

@@ -663,6 +663,59 @@ static void test_memory() {
     CU(cudaStreamDestroy(s));
 }
 
+/* One pinned buffer in many pieces of work, whose order is the stream's; the host waits for some of them. */
+static void test_one_buffer() {
+    cudaStream_t s;
+    cudaEvent_t e;
+    int *h = nullptr, *d = device_zeros<int>(32);
+    CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CU(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    CU(cudaMallocHost((void **)&h, 128));
+    auto fill = [](void *p) {
+        for (int i = 0; i < 32; i++)
+            static_cast<int *>(p)[i] = i;
+    };
+    auto add_ten = [](void *p) {
+        for (int i = 0; i < 32; i++)
+            static_cast<int *>(p)[i] += 10;
+    };
+    CU(cudaLaunchHostFunc(s, fill, h));
+    CU(cudaMemcpyAsync(d, h, 128, cudaMemcpyHostToDevice, s)); /* what the host function has made: i */
+    CU(launch(s, 1, 32, 0, k_add, d, 100));
+    CU(cudaMemcpyAsync(h, d, 128, cudaMemcpyDeviceToHost, s)); /* i + 100 */
+    CU(cudaLaunchHostFunc(s, add_ten, h));
+    CU(cudaEventRecord(e, s));
+    CU(launch(s, 1, 32, 0, k_add, h, 1));                     /* a kernel takes it as it is */
+    CU(cudaMemcpyAsync(d, h, 64, cudaMemcpyHostToDevice, s)); /* i + 111, i + 100 in the second half */
+    CU(launch(s, 1, 32, 0, k_add, d, 1000));
+    CU(cudaMemcpyAsync(h, d, 128, cudaMemcpyDeviceToHost, s));
+    CU(launch(s, 1, 32, 0, k_add, d, 1));
+    CU(cudaMemcpyAsync(h + 2, d + 2, 8, cudaMemcpyDeviceToHost, s)); /* the same destination: i + 1112 */
+    CU(cudaEventSynchronize(e));
+    CU(cudaStreamSynchronize(s));
+    CHECK(h[1] == 1112 && h[2] == 1114 && h[3] == 1115 && h[4] == 1115 && h[15] == 1126 && h[16] == 1116);
+    CU(cudaFreeHost(h));
+    CU(cudaFree(d));
+    CU(cudaEventDestroy(e));
+    CU(cudaStreamDestroy(s));
+}
+
+/* A destroyed stream finishes its work, and who waits for the device waits for that. */
+static void test_destroyed_stream() {
+    cudaStream_t s;
+    int *d = device_zeros<int>(32), *h = static_cast<int *>(malloc(128));
+    CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CU(cudaHostRegister(h, 128, 0));
+    CU(launch(s, 1, 32, 0, k_add, d, 5));
+    CU(cudaMemcpyAsync(h, d, 128, cudaMemcpyDeviceToHost, s));
+    CU(cudaStreamDestroy(s));
+    CU(cudaDeviceSynchronize());
+    CHECK(h[3] == 5);
+    CU(cudaHostUnregister(h));
+    free(h);
+    CU(cudaFree(d));
+}
+
 static void test_errors_and_queries() {
     int n = -1, device = -1, blocks = 0, value = 0;
     cudaDeviceProp prop;
@@ -726,6 +779,20 @@ static void test_devices() { /* needs two; the host runtime has them by default 
         CU(launch(s0, 1, 32, 0, k_add, a, 2));
         CU(cudaStreamSynchronize(s0));
         CHECK(download(a, 32)[9] == 7);
+        CU(cudaMemsetAsync(a, 0, 128, s0)); /* a copy by this name waits for both devices, and they for it */
+        CU(cudaStreamSynchronize(s0));
+        CU(launch(s0, 1, 32, 0, k_add, a, 8));
+        CU(cudaSetDevice(1));
+        CU(cudaMemcpyPeer(b, 1, a, 0, 128));
+        CU(launch(s1, 1, 32, 0, k_add, b, 1));
+        CU(cudaSetDevice(0));
+        CU(launch(s0, 1, 32, 0, k_add, a, 100));
+        CU(cudaStreamSynchronize(s0));
+        CHECK(download(a, 32)[9] == 108);
+        CU(cudaSetDevice(1));
+        CU(cudaStreamSynchronize(s1));
+        CHECK(download(b, 32)[9] == 9);
+        CU(cudaSetDevice(0));
         CU(cudaStreamDestroy(s0));
         CU(cudaStreamDestroy(s1));
         CU(cudaEventDestroy(e1));
@@ -771,6 +838,8 @@ static void contract() {
     test_numbers();
     test_capture();
     test_memory();
+    test_one_buffer();
+    test_destroyed_stream();
     test_errors_and_queries();
     test_devices();
 }

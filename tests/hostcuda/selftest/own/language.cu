@@ -246,6 +246,31 @@ static void groups() {
     OK(cudaFree(x));
 }
 
+/* ---- pointers to functions of the device ---- */
+
+typedef float (*Operation)(float, float);
+struct Operations {
+    float *x;
+    Operation f, g;
+};
+__device__ float plus(float a, float b) { return a + b; }
+__device__ float times(float a, float b) { return a * b; }
+__device__ Operation device_plus = plus, device_times = times;
+__global__ void apply(Operation f, float *x) { x[threadIdx.x] = f(x[threadIdx.x], 3); }
+__global__ void apply_both(Operations o) { o.x[threadIdx.x] = o.g(o.f(o.x[threadIdx.x], 1), 2); }
+static void function_pointers() {
+    Operations o;
+    OK(cudaMemcpyFromSymbol(&o.f, device_plus, sizeof o.f));
+    OK(cudaMemcpyFromSymbol(&o.g, device_times, sizeof o.g));
+    OK(cudaMallocManaged(&o.x, sizeof(float)));
+    *o.x = 5;
+    apply<<<1, 1>>>(o.f, o.x);
+    apply_both<<<1, 1>>>(o);
+    OK(cudaDeviceSynchronize());
+    CHECK(*o.x == (5 + 3 + 1) * 2);
+    OK(cudaFree(o.x));
+}
+
 /* ---- products ---- */
 
 static void products() {
@@ -285,6 +310,7 @@ int main() {
     shared_memory();
     device_variables();
     groups();
+    function_pointers();
     products();
     printf("language: %d passed, %d failed\n", passed, failed);
     return failed != 0;
