@@ -298,6 +298,13 @@ struct Scopes {
     }
 };
 
+/* (*name)[n], (*name)(int): the name, from the bracket. */
+static size_t name_of_pointer(const Tokens &t, size_t open) {
+    size_t name = t.size();
+    for (size_t i = after(t, open); i < t.size() && !is(t, i, ")") && !is(t, i, "["); i++)
+        if (t[i].kind == WORD) name = i;
+    return name;
+}
 /* The names that a declaration declares: in each part between commas, the last word before "[" or its end. */
 static std::vector<size_t> declared_names(const Tokens &t, size_t from, size_t to) {
     std::vector<size_t> names;
@@ -311,7 +318,12 @@ static std::vector<size_t> declared_names(const Tokens &t, size_t from, size_t t
             after_name = false;
             continue;
         }
-        if (depth == 0 && angles == 0 && is(t, i, "[") && name < to) after_name = true;
+        bool outside = depth == 0 && angles == 0;
+        if (outside && is(t, i, "[") && name < to) after_name = true;
+        if (outside && !after_name && is(t, i, "(") && is(t, after(t, i), "*")) {
+            name = name_of_pointer(t, i);
+            after_name = true;
+        }
         depth += depth_change(t[i]);
         if (depth) continue;
         if (t[i].text == "<" && !after_name) angles++;
@@ -579,6 +591,16 @@ static bool translate_version(Tokens &t) { /* of nvcc: names that NVIDIA's heade
             x.text.replace(at, 2, "HCU_");
     return changed;
 }
+static bool translate_noinline(Tokens &t) { /* not that of __attribute__((__noinline__)) */
+    bool changed = false;
+    for (size_t i = 0; i < t.size(); i++) {
+        size_t p = before(t, i);
+        if (t[i].kind != WORD || !is(t, i, "__noinline__") || is(t, p, "(") || is(t, p, ",")) continue;
+        t[i].text = "HCU_NOINLINE";
+        changed = true;
+    }
+    return changed;
+}
 static bool translate_casts(Tokens &t) { /* cudaLaunchCooperativeKernel((void *)kernel, ...) */
     static const char *const names[] = {
         "cudaLaunchCooperativeKernel", "cudaLaunchKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes"};
@@ -674,6 +696,7 @@ static std::string translate(const std::string &path, const std::string &shown) 
     if (!knows_us) {
         changed = translate_version(t) || changed;
         changed = translate_asm(t) || changed;
+        changed = translate_noinline(t) || changed;
         changed = translate_variables(t) || changed;
     }
     changed = translate_shared(path, t) || changed;

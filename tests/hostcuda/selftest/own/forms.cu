@@ -76,11 +76,140 @@ static void expressions() {
     CHECK(all(1));
 }
 
+/* ---- words of nvcc that a host compiler has not ---- */
+
+__device__ __noinline__ int not_inlined(int x) { return x; }
+__noinline__ __device__ __nv_pure__ int not_either(int x) { return x; }
+__attribute__((__noinline__)) static int of_the_host(int x) { return x; }
+static __forceinline__ __device__ int inlined(const int *__restrict__ x) { return *x; }
+struct __align__(16) Aligned { int x; };
+__global__ __launch_bounds__(N) void bounds_of_one(int *x) { x[threadIdx.x] = not_inlined(1) + not_either(2); }
+__global__ void __launch_bounds__(N, 2) bounds_of_two(int *__restrict__ x) {
+    x[threadIdx.x] = inlined(x + threadIdx.x);
+}
+template <int Max>
+__global__ void __launch_bounds__(Max, 2, 1) bounds_of_three(const __grid_constant__ Aligned a, int *x) {
+    __builtin_assume(x != nullptr);
+    __builtin_assume(std::is_same<Aligned, Aligned>::value);
+    int *y = static_cast<int *>(__builtin_assume_aligned(x, 16));
+    y[threadIdx.x] = __builtin_expect(a.x, 5);
+}
+__managed__ int shared_by_both, and_more[N];
+__global__ void managed() { and_more[threadIdx.x] = shared_by_both; }
+static void words() {
+    bounds_of_one<<<1, N>>>(g_x);
+    bounds_of_two<<<1, N>>>(g_x);
+    CHECK(all(3) && of_the_host(3) == 3);
+    bounds_of_three<N><<<1, N>>>({5}, g_x);
+    CHECK(all(5));
+    OK(cudaDeviceSynchronize());
+    shared_by_both = 9;
+    managed<<<1, N>>>();
+    OK(cudaDeviceSynchronize());
+    CHECK(and_more[N - 1] == 9);
+}
+
+/* ---- arguments of kernels ---- */
+
+struct Pair {
+    int *x;
+    int n;
+};
+__global__ void by_default(int *x, int first = 5, float more = 2) { x[threadIdx.x] = first + int(more); }
+template <class T> __global__ void of_template(T *x, T v, int n = N) {
+    if (int(threadIdx.x) < n) x[threadIdx.x] = v;
+}
+__global__ void of_pair(Pair p) {
+    if (p.x) p.x[threadIdx.x] = p.n;
+}
+__global__ void only_default(int v = 3) { and_more[threadIdx.x] = v; }
+static void arguments() {
+    by_default<<<1, N>>>(g_x);
+    CHECK(all(7));
+    by_default<<<1, N>>>(g_x, 2.5);
+    CHECK(all(4));
+    by_default<<<1, N>>>(g_x, 1, 1);
+    CHECK(all(2));
+    of_template<int><<<1, N>>>(g_x, 7.5f);
+    CHECK(all(7));
+    of_template<<<1, N>>>(g_x, 8);
+    CHECK(all(8));
+    of_pair<<<1, N>>>({});
+    CHECK(all(0));
+    of_pair<<<1, N>>>({g_x, 6});
+    CHECK(all(6));
+    only_default<<<1, N>>>();
+    OK(cudaDeviceSynchronize());
+    CHECK(and_more[N - 1] == 3);
+}
+
+/* ---- shared memory ---- */
+
+template <class T> __global__ void pointers(T *x) {
+    __shared__ T(*row)[4], many[2][4];
+    __shared__ int (*function)(int), count;
+    if (!threadIdx.x) {
+        row = many;
+        many[1][3] = 2;
+        function = not_inlined;
+        count = 1;
+    }
+    __syncthreads();
+    x[threadIdx.x] = row[1][3] + function(count);
+}
+static void shared_memory() {
+    pointers<<<1, N>>>(g_x);
+    CHECK(all(3));
+}
+
+/* ---- calls of the API that take a kernel by its name ---- */
+
+static void calls() {
+    cudaFuncAttributes a;
+    int n = 0, block = 0;
+    size_t bytes = 0;
+    void *args[] = {&g_x};
+    OK(cudaFuncSetCacheConfig(three_kernel, cudaFuncCachePreferL1));
+    OK(cudaFuncSetCacheConfig(of_template<int>, cudaFuncCachePreferShared));
+    OK(cudaFuncSetCacheConfig((const void *)three_kernel, cudaFuncCachePreferNone));
+    OK(cudaFuncSetAttribute(three_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
+    OK(cudaFuncGetAttributes(&a, three_kernel));
+    OK(cudaFuncGetAttributes(&a, (void *)of_template<int>));
+    OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, three_kernel, N, bytes));
+    OK(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, three_kernel, N, bytes, 0));
+    OK(cudaOccupancyMaxPotentialBlockSize(&n, &block, three_kernel));
+    OK(cudaOccupancyMaxPotentialBlockSize(&n, &block, three_kernel, bytes, N));
+    OK(cudaOccupancyMaxPotentialBlockSizeWithFlags(&n, &block, three_kernel, bytes, N, 0));
+    OK(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&n, &block, three_kernel, [](int) { return size_t(0); }));
+    CHECK(n > 0 && block > 0);
+    OK(cudaLaunchKernel(three_kernel, dim3(1), dim3(N), args, bytes, cudaStream_t(0)));
+    CHECK(all(3));
+    OK(cudaLaunchCooperativeKernel(three_kernel, dim3(1), dim3(N), args));
+    CHECK(all(3));
+    cudaLaunchConfig_t c = {};
+    c.gridDim = 1;
+    c.blockDim = N;
+    OK(cudaLaunchKernelEx(&c, three_kernel, g_x));
+    CHECK(all(3));
+    OK(cudaLaunchKernelExC(&c, (void *)three_kernel, args));
+    CHECK(all(3));
+#if CUDART_VERSION < 14000 /* deprecated: for GPUs of another time */
+    cudaSharedMemConfig config;
+    OK(cudaFuncSetSharedMemConfig(three_kernel, cudaSharedMemBankSizeFourByte));
+    OK(cudaDeviceSetSharedMemConfig(cudaSharedMemBankSizeEightByte));
+    OK(cudaDeviceGetSharedMemConfig(&config));
+#endif
+}
+
 int main() {
     OK(cudaMallocManaged(&g_x, N * sizeof(int)));
     all(0);
     pasted();
     expressions();
+    words();
+    arguments();
+    shared_memory();
+    calls();
     OK(cudaFree(g_x));
     printf("forms: %d passed, %d failed\n", passed, failed);
     return failed != 0;
