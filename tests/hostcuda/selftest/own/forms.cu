@@ -1,10 +1,13 @@
 /* forms.cu - forms of CUDA that programs of others have, and that were once refused or misread here; language.cu has
  * the usual ones. Prints "forms: N passed, 0 failed".  nvcc -arch=native forms.cu, or
  * make hostcuda-run FILE=tests/hostcuda/selftest/own/forms.cu */
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <vector>
 #include "forms.cuh"
+namespace cg = cooperative_groups;
 
 static int passed, failed;
 static void check(bool good, int line) {
@@ -201,6 +204,61 @@ static void calls() {
 #endif
 }
 
+/* ---- cooperative groups ---- */
+
+__device__ int sum_of(const cg::thread_group &g, int *room, int v) { /* any of them */
+    room[g.thread_rank()] = v;
+    g.sync();
+    int sum = 0;
+    for (unsigned i = 0; i < g.size(); i++)
+        sum += room[i];
+    g.sync();
+    return sum;
+}
+__device__ unsigned size_of(cg::thread_group g) { return unsigned(cg::group_size(g)); }
+__global__ void any_group(int *x) {
+    __shared__ int room[N];
+    cg::thread_block block = cg::this_thread_block();
+    auto warp = cg::tiled_partition<32>(block);
+    cg::thread_group four = cg::tiled_partition(block, 4), two = cg::tiled_partition(four, 2);
+    int t = int(threadIdx.x), *own = room + (t & ~31);
+    int of_block = sum_of(block, room, 1), of_warp = sum_of(warp, own, 2), of_four = sum_of(four, room + (t & ~3), 3);
+    x[t] = of_block + of_warp + of_four + int(size_of(two) + size_of(cg::this_grid())) + (cg::thread_rank(block) != t);
+}
+__global__ void partitions(int *x) {
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    unsigned t = warp.thread_rank();
+    cg::coalesced_group third = cg::binary_partition(warp, t % 3 == 0), ten = cg::labeled_partition(warp, t / 10);
+    bool good = third.size() == (t % 3 ? 21 : 11) && third.meta_group_size() == 2;
+    good = good && third.meta_group_rank() == (t % 3 == 0) && cg::binary_partition(ten, true).size() == ten.size();
+    good = good && ten.thread_rank() == t % 10 && ten.meta_group_rank() == t / 10 && ten.meta_group_size() == 4;
+    cg::coalesced_group five = cg::tiled_partition(third, 4);
+    good = good && five.size() == (third.thread_rank() / 4 == third.size() / 4 ? third.size() % 4 : 4);
+    auto eight = cg::tiled_partition<8>(warp);
+    good = good && eight.meta_group_size() == 4 && eight.meta_group_rank() == t / 8;
+    int alike = 0;
+    good = good && eight.match_all(t / 8, alike) == 0xff && alike == 1;
+    good = good && eight.match_all(t, alike) == 0 && alike == 0;
+    x[threadIdx.x] = good;
+}
+__global__ void one_for_all(int *x) {
+    __shared__ int chosen;
+    cg::thread_block block = cg::this_thread_block();
+    cg::invoke_one(block, [&](int v) { chosen = v; }, 4);
+    auto token = block.barrier_arrive();
+    block.barrier_wait(std::move(token));
+    int most = cg::invoke_one_broadcast(cg::tiled_partition<16>(block), [&] { return 2 * chosen; });
+    x[threadIdx.x] = chosen + most;
+}
+static void groups() {
+    any_group<<<1, N>>>(g_x);
+    CHECK(all(N + 2 * 32 + 3 * 4 + 2 + N));
+    partitions<<<1, N>>>(g_x);
+    CHECK(all(1));
+    one_for_all<<<1, N>>>(g_x);
+    CHECK(all(12));
+}
+
 int main() {
     OK(cudaMallocManaged(&g_x, N * sizeof(int)));
     all(0);
@@ -210,6 +268,7 @@ int main() {
     arguments();
     shared_memory();
     calls();
+    groups();
     OK(cudaFree(g_x));
     printf("forms: %d passed, %d failed\n", passed, failed);
     return failed != 0;
