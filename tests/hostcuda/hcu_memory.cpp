@@ -292,6 +292,10 @@ Place place_of(const void *p, size_t bytes) {
     }
     return r;
 }
+bool in_global(const void *p) { /* or a __device__ variable, which is one of the program */
+    Dl_info object;
+    return place_of(p, 1).where != WHERE_HOST || (!in_shared(p) && dladdr(p, &object));
+}
 /* Does this look like an address of the program's own memory?  Used on the words of struct parameters. */
 bool mapped_host_memory(const void *p) {
     uintptr_t a = uintptr_t(p);

@@ -348,6 +348,9 @@ inline int __syncthreads_count(int p, HCU_AT) { return hcu::block_barrier(p, hcu
 inline void __syncwarp(unsigned mask = 0xffffffffu, HCU_AT) {
     hcu::exchange_done(hcu::warp_exchange(mask, 0, hcu::WARP_SYNC, HCU_HERE));
 }
+inline unsigned __isShared(const void *p) { return hcu::in_shared(p); }
+inline unsigned __isGlobal(const void *p) { return hcu::in_global(p); }
+inline unsigned __isLocal(const void *p) { return !hcu::in_shared(p) && !hcu::in_global(p); }
 inline void __threadfence() { hcu::fence(); }
 inline void __threadfence_block() { hcu::fence(); }
 inline void __threadfence_system() { hcu::fence(); }
@@ -462,6 +465,10 @@ template <class T, class F> inline T atomic_update(T *p, F next) {
 } // namespace hcu
 /* Of floats in global memory, a denormal counts as 0, and is 0 as a sum; in shared memory it is not. */
 namespace hcu {
+template <class T> inline void vector_in_global(T *p, HCU_AT) {
+    if (reinterpret_cast<uintptr_t>(p) % sizeof(T)) misaligned(p, sizeof(T), HCU_HERE);
+    if (in_shared(p)) misuse("atomicAdd of float2 or float4 in shared memory: only in global memory", HCU_HERE);
+}
 template <class T> inline T atomic_sum(T *, T old, T v) { return T(old + v); }
 inline float atomic_sum(float *p, float old, float v) {
     return in_shared(p) ? old + v : flushed(flushed(old) + flushed(v));
@@ -472,6 +479,15 @@ inline float atomic_sum(float *p, float old, float v) {
         return hcu::atomic_update(p, [&](T old) -> T { return T(expression); }); \
     }
 HCU_ATOMIC(atomicAdd, hcu::atomic_sum(p, old, v))
+/* Of sm_90: each element is added by itself. */
+inline float2 atomicAdd(float2 *p, float2 v, HCU_AT) {
+    hcu::vector_in_global(p, HCU_HERE);
+    return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)};
+}
+inline float4 atomicAdd(float4 *p, float4 v, HCU_AT) {
+    hcu::vector_in_global(p, HCU_HERE);
+    return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)};
+}
 HCU_ATOMIC(atomicSub, old - v)
 HCU_ATOMIC(atomicMin, v < old ? v : old)
 HCU_ATOMIC(atomicMax, old < v ? v : old)

@@ -3,8 +3,12 @@
  * make hostcuda-run FILE=tests/hostcuda/selftest/own/forms.cu */
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
+#include <cuda/barrier>
+#include <cuda_pipeline.h>
 #include <cuda_runtime.h>
+#include <math.h>
 #include <stdio.h>
+#include <cmath>
 #include <vector>
 #include "forms.cuh"
 namespace cg = cooperative_groups;
@@ -259,6 +263,87 @@ static void groups() {
     CHECK(all(12));
 }
 
+/* ---- asynchronous copies ---- */
+
+__device__ int in_the_device;
+__global__ void spaces(int *x) {
+    __shared__ int room;
+    int own = 0;
+    bool good = __isShared(&room) && !__isGlobal(&room) && !__isLocal(&room);
+    good = good && __isGlobal(x) && __isGlobal(&in_the_device) && !__isShared(x) && !__isLocal(x);
+    x[threadIdx.x] = good && __isLocal(&own) && !__isGlobal(&own) && !__isShared(&own);
+}
+__global__ void primitives(int *x) {
+    __shared__ alignas(16) int room[N];
+    unsigned t = threadIdx.x;
+    if (t % 4 == 0) __pipeline_memcpy_async(room + t, x + t, 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    x[t] = room[N - 1 - t];
+}
+__global__ void with_barrier(int *x) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> ready;
+    __shared__ alignas(16) int room[N], other[N];
+    auto block = cg::this_thread_block();
+    if (block.thread_rank() == 0) init(&ready, block.size());
+    block.sync();
+    cuda::memcpy_async(block, room, x, sizeof room, ready);
+    ready.arrive_and_wait();
+    int mirrored = room[N - 1 - threadIdx.x];
+    block.sync();
+    cuda::memcpy_async(block, room, x, cuda::aligned_size_t<16>(sizeof room), ready);
+    cuda::memcpy_async(other + threadIdx.x, &mirrored, sizeof mirrored, ready);
+    ready.arrive_and_wait();
+    x[threadIdx.x] = room[0] == 0 ? other[threadIdx.x] : -1;
+}
+static bool mirrored() { /* 0, 1, 2, ... the other way round */
+    OK(cudaDeviceSynchronize());
+    bool good = true;
+    for (int i = 0; i < N; i++) {
+        good = good && g_x[i] == N - 1 - i;
+        g_x[i] = i;
+    }
+    return good;
+}
+static void copies() {
+    spaces<<<1, N>>>(g_x);
+    CHECK(all(1));
+    CHECK(!mirrored());
+    primitives<<<1, N>>>(g_x);
+    CHECK(mirrored());
+    with_barrier<<<1, N>>>(g_x);
+    CHECK(mirrored());
+}
+
+/* ---- numbers ---- */
+
+__device__ float2 two;
+__device__ float4 four;
+__global__ void vectors(int *x) {
+    float2 before = atomicAdd(&two, make_float2(1, 2));
+    atomicAdd(&four, make_float4(1, 2, 3, 4));
+    x[threadIdx.x] = before.y == 2 * before.x;
+}
+__global__ void gammas(int *x) { /* which of libm writes a variable of all threads */
+    float f = lgammaf(float(threadIdx.x % 4 + 1)), g = std::lgamma(float(threadIdx.x % 4 + 1));
+    double d = lgamma(double(threadIdx.x % 4 + 1));
+    const float expected[] = {0, 0, 2, 6};
+    x[threadIdx.x] =
+        f == g && fabs(f - d) < 1e-6 && (threadIdx.x % 4 < 2 || fabs(exp(d) - expected[threadIdx.x % 4]) < 1e-6);
+}
+static void numbers() {
+    float4 v;
+    float2 w;
+    vectors<<<1, N>>>(g_x);
+    CHECK(all(1));
+    OK(cudaMemcpyFromSymbol(&v, four, sizeof v));
+    OK(cudaMemcpyFromSymbol(&w, two, sizeof w));
+    CHECK(v.x == N && v.w == 4 * N && w.x == N && w.y == 2 * N);
+    gammas<<<1, N>>>(g_x);
+    CHECK(all(1));
+}
+
 int main() {
     OK(cudaMallocManaged(&g_x, N * sizeof(int)));
     all(0);
@@ -269,6 +354,8 @@ int main() {
     shared_memory();
     calls();
     groups();
+    copies();
+    numbers();
     OK(cudaFree(g_x));
     printf("forms: %d passed, %d failed\n", passed, failed);
     return failed != 0;
