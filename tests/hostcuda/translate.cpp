@@ -659,6 +659,16 @@ static std::string included(const std::string &directive, const std::string &fol
     }
     return "";
 }
+static bool translate_cub(Tokens &t) { /* #include <cub/block/block_reduce.cuh>: the header that refuses it */
+    bool changed = false;
+    for (Token &x : t) {
+        size_t open = directive_name(x) == "include" ? x.text.find("<cub/") : std::string::npos;
+        if (open == std::string::npos) continue;
+        x.text.replace(open, x.text.find('>', open) - open, "<cub/cub.cuh");
+        changed = true;
+    }
+    return changed;
+}
 static bool translate_includes(const std::string &folder, Tokens &t, bool must) {
     bool changed = false;
     std::vector<std::string> target(t.size());
@@ -693,6 +703,7 @@ static std::string translate(const std::string &path, const std::string &shown) 
     const bool knows_us = mentions(t, "AMP_HOSTCUDA");
     changed = translate_directives(t, mine == 0) || changed;
     changed = translate_casts(t) || changed;
+    changed = translate_cub(t) || changed;
     if (!knows_us) {
         changed = translate_version(t) || changed;
         changed = translate_asm(t) || changed;
