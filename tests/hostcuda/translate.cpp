@@ -569,7 +569,8 @@ static bool mentions(const Tokens &t, const char *word) {
         if (x.text == word || (x.kind == DIRECTIVE && x.text.find(word) != std::string::npos)) return true;
     return false;
 }
-/* What is for nvcc is for this compiler, too. A header without device code keeps its text, as does one that knows of us. */
+/* What is for nvcc is for this compiler, too. A header without device code keeps its text, as does one that knows of
+ * us. */
 static bool translate_directives(Tokens &t, bool main_file) {
     bool changed = false;
     if (mentions(t, "AMP_HOSTCUDA")) return false;

@@ -1,4 +1,4 @@
-/* forms.cuh - a header of forms.cu that has functions of the device and no kernel, as helper_math.h of NVIDIA's samples. */
+/* forms.cuh - a header of forms.cu that has functions of the device and no kernel, as NVIDIA's helper_math.h. */
 #ifndef FORMS_CUH
 #define FORMS_CUH
 #ifndef __CUDACC__ /* what nvcc has, and a host compiler has not */
