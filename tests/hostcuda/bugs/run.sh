@@ -76,6 +76,7 @@ __global__ void k(half *x) { fragment<matrix_a, 32, 8, 16, half, row_major> f; l
 using namespace nvcuda::wmma;
 __global__ void k() { fragment<matrix_b, 16, 16, 8, precision::tf32, row_major> f; } int main() {}" \
         '3:' 'hostcuda: nvcuda::wmma has 16 x 16 x 16'
+    refused "$k { __shared__ float2 s; atomicAdd(&s, make_float2(1, 1)); } $m" '2: atomicAdd of float2' 'only in global memory'
     refused "#include <cooperative_groups/reduce.h>
 $k { cooperative_groups::reduce_update_async(cooperative_groups::coalesced_threads(), *x, 1); } $m" \
         '3:' 'hostcuda: cooperative_groups::reduce_update_async is not supported'

@@ -322,7 +322,10 @@ __device__ float2 two;
 __device__ float4 four;
 __global__ void vectors(int *x) {
     float2 before = atomicAdd(&two, make_float2(1, 2));
-    atomicAdd(&four, make_float4(1, 2, 3, 4));
+    if (threadIdx.x & 1)
+        atomicAdd(&four, make_float4(1, 2, 3, 4));
+    else
+        atomicAdd_block(&four, make_float4(1, 2, 3, 4));
     x[threadIdx.x] = before.y == 2 * before.x;
 }
 __global__ void gammas(int *x) { /* which of libm writes a variable of all threads */
