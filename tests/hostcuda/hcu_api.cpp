@@ -665,6 +665,19 @@ cudaError_t cudaFuncSetCacheConfig(const void *, cudaFuncCache) {
     ENTER("cudaFuncSetCacheConfig", kNoGroup, cudaErrorInvalidValue);
     return cudaSuccess; /* a wish */
 }
+cudaError_t cudaFuncSetSharedMemConfig(const void *, cudaSharedMemConfig) {
+    ENTER("cudaFuncSetSharedMemConfig", kNoGroup, cudaErrorInvalidValue);
+    return cudaSuccess; /* for GPUs of another time */
+}
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) {
+    ENTER("cudaDeviceSetSharedMemConfig", kNoGroup, cudaErrorInvalidValue);
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *config) {
+    ENTER("cudaDeviceGetSharedMemConfig", kNoGroup, cudaErrorInvalidValue);
+    *config = cudaSharedMemBankSizeFourByte;
+    return cudaSuccess;
+}
 
 /* ---- capture and graphs ---- */
 

@@ -300,6 +300,10 @@ Place place_of(const void *p, size_t bytes) {
     }
     return r;
 }
+bool in_global(const void *p) { /* or a __device__ variable, which is one of the program */
+    Dl_info object;
+    return place_of(p, 1).where != WHERE_HOST || (!in_shared(p) && dladdr(p, &object));
+}
 /* Of a function, of the program or of a library: on a GPU it would be that of a __device__ function. */
 static int holds_code(dl_phdr_info *object, size_t, void *address) {
     uintptr_t a = uintptr_t(address) - object->dlpi_addr;

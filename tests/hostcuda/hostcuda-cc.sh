@@ -28,11 +28,12 @@ trap 'exit 130' INT TERM
 : >"$tmp/link"    # of the linker and the objects, in their order
 flag() { printf '%s\n' "$1" >>"$tmp/flags"; }
 link() { printf '%s\n' "$1" >>"$tmp/link"; }
-commas() { # FUNCTION WORDS: each of a,b,c
-    rest=$2,
+compiler() { # "a,b c": each word of -Xcompiler, which nvcc puts into a shell's line
+    rest=$1,
     while [ -n "$rest" ]; do
-        [ -z "${rest%%,*}" ] || $1 "${rest%%,*}"
-        rest=${rest#*,}
+        first=${rest%%[, ]*}
+        [ -z "$first" ] || both "$first"
+        rest=${rest#*[, ]}
     done
 }
 both() { # -Xcompiler: for each compilation, and for the link
@@ -97,8 +98,8 @@ while [ $# -gt 0 ]; do
     -MD | -MMD | -MP) flag "$word" ;;
     -std=* | -O*) flag "$word" ;;
     -std | --std | -O | --optimize) next "${1:-}"; used && shift; case $word in *std) flag "-std=$value" ;; *) flag "-O$value" ;; esac ;;
-    -Xcompiler | --compiler-options) next "${1:-}"; used && shift; commas both "$value" ;;
-    -Xcompiler=*) commas both "${word#*=}" ;;
+    -Xcompiler | --compiler-options) next "${1:-}"; used && shift; compiler "$value" ;;
+    -Xcompiler=*) compiler "${word#*=}" ;;
     -Xlinker | --linker-options) next "${1:-}"; used && shift; link "-Wl,$value" ;;
     -Xlinker=*) link "-Wl,${word#*=}" ;;
     -l | --library | -L | --library-path) next "${1:-}"; used && shift; case $word in -l | --library) link "-l$value" ;; *) link "-L$value" ;; esac ;;
@@ -204,8 +205,9 @@ explain() {
         /cub\/|cudnn|cutlass|cufft|cusparse|cusolver/ && /No such file|undefined reference/ && !told["lib"]++ {
             print "hostcuda: CUB, cuDNN, CUTLASS, cuFFT, cuSPARSE and cuSOLVER are not supported (docs/hostcuda.md)"
         }
-        /undefined reference to .cudnn|undefined reference to .cufft|undefined reference to .nccl/ && !told["lib"]++ {
-            print "hostcuda: that library is not supported (docs/hostcuda.md)"
+        match($0, /undefined reference to .nccl[A-Za-z]+/) {
+            name = substr($0, RSTART + 24, RLENGTH - 24)
+            if (!told[name]++) print "hostcuda: " name " is not supported; of NCCL there are ncclGetUniqueId, ncclCommInitRank (for each rank in a thread of the host, in place of ncclCommInitAll), ncclCommDestroy, ncclGroupStart, ncclGroupEnd, ncclAllReduce, ncclReduceScatter and ncclAllGather"
         }' "$1"
 }
 

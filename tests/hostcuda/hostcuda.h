@@ -27,6 +27,7 @@
 #include <time.h>
 #include <array>
 #include <limits>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include "hostcuda_ctl.h"
@@ -38,6 +39,15 @@
 #define __shared__ hostcuda_error_use_AMP_SHARED /* an unknown type name: the compiler stops here */
 #undef __forceinline__
 #define __forceinline__ inline /* a pointer to such a function is no error, as in nvcc */
+#undef __inline_hint__
+#define __inline_hint__
+#undef __nv_pure__
+#define __nv_pure__
+#if !defined(__clang__)
+#  define __builtin_assume(...) ((void)sizeof(!(__VA_ARGS__))) /* not evaluated */
+#endif
+#define __assume(...) __builtin_assume(__VA_ARGS__)
+#define HCU_NOINLINE  __attribute__((noinline)) /* translate.cpp: libstdc++ has an attribute of the keyword's name */
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #undef __grid_constant__
@@ -183,9 +193,23 @@ inline cudaError_t hcu_launch(
     const void *kernel, dim3 g, dim3 b, void **args, size_t smem = 0, cudaStream_t s = nullptr) {
     return ::cudaLaunchKernel(kernel, g, b, args, smem, s); /* works once the kernel was seen with its type */
 }
-template <class... P> inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, void (*kernel)(P...)) {
-    return ::cudaFuncGetAttributes(a, hcu::registered(kernel));
-}
+/* Where the API takes a `const void *` and nvcc a kernel by its name. */
+#define HCU_ASK_KERNEL(function, Answer) \
+    template <class... P> inline cudaError_t function(Answer *answer, void (*kernel)(P...)) { \
+        return ::function(answer, hcu::registered(kernel)); \
+    }
+#define HCU_SET_KERNEL(function, Choice) \
+    template <class... P> inline cudaError_t function(void (*kernel)(P...), Choice choice) { \
+        return ::function(hcu::registered(kernel), choice); \
+    }
+HCU_ASK_KERNEL(cudaFuncGetAttributes, cudaFuncAttributes)
+HCU_ASK_KERNEL(cudaFuncGetName, const char *)
+HCU_ASK_KERNEL(cudaGetFuncBySymbol, cudaFunction_t)
+HCU_ASK_KERNEL(cudaGetKernel, cudaKernel_t)
+HCU_SET_KERNEL(cudaFuncSetCacheConfig, cudaFuncCache)
+HCU_SET_KERNEL(cudaFuncSetSharedMemConfig, cudaSharedMemConfig)
+#undef HCU_ASK_KERNEL
+#undef HCU_SET_KERNEL
 template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute a, int value) {
     return ::cudaFuncSetAttribute(hcu::registered(kernel), a, value);
 }
@@ -208,39 +232,55 @@ inline cudaLaunchConfig_t config(dim3 grid, dim3 block, size_t shared = 0, cudaS
     c.stream = stream;
     return c;
 }
+/* A template, overloads, or arguments by default: a call chooses. `site` calls the kernel and holds nothing. */
+template <class Site, class... A> inline void call_site(A... a) {
+    alignas(Site) static const char nothing[sizeof(Site)] = {};
+    (*reinterpret_cast<const Site *>(nothing))(a...);
+}
 /* A kernel whose type is known: its arguments are converted as in a call. */
-template <class... P> struct TypedLaunch {
+template <class Site, class... P> struct TypedLaunch {
     void (*kernel)(P...);
-    cudaLaunchConfig_t c;
     const char *name;
-    TypedLaunch operator()(const cudaLaunchConfig_t &config) const { return {kernel, config, name}; }
+    cudaLaunchConfig_t c;
     void operator()(P... p) const {
         void *v[sizeof...(P) + 1] = {clean(p)..., nullptr};
         const void *f = registered(kernel);
         name_kernel(f, name);
         launch_result(::cudaLaunchKernelExC(&c, f, v), name);
     }
+    template <class... A> std::enable_if_t<(sizeof...(A) < sizeof...(P))> operator()(A... a) const {
+        by_default(std::index_sequence_for<A...>{}, a...);
+    }
+    template <size_t... I, class... A> void by_default(std::index_sequence<I...>, A... a) const {
+        using All = std::tuple<P...>;
+        TypedLaunch<Site, std::tuple_element_t<I, All>...>{&call_site<Site, std::tuple_element_t<I, All>...>, name, c}(
+            a...);
+    }
 };
-struct TakeKernel {
+template <class Site> struct TakeKernel {
     const char *name;
-    template <class... P> TypedLaunch<P...> operator()(void (*k)(P...)) const { return {k, {}, name}; }
+    template <class... P> TypedLaunch<Site, P...> operator()(void (*k)(P...)) const { return {k, name, {}}; }
 };
-/* A template or overloads: the arguments choose. `site` calls the kernel and holds nothing. */
-template <class Site, class... A> inline void call_site(A... a) {
-    alignas(Site) static const char nothing[sizeof(Site)] = {};
-    (*reinterpret_cast<const Site *>(nothing))(a...);
-}
 template <class Site> struct DeducedLaunch {
     const char *name;
     cudaLaunchConfig_t c;
-    DeducedLaunch operator()(const cudaLaunchConfig_t &config) const { return {name, config}; }
-    template <class... A> void operator()(A... a) const { TypedLaunch<A...>{&call_site<Site, A...>, c, name}(a...); }
+    template <class... A> void operator()(A... a) const {
+        TypedLaunch<Site, A...>{&call_site<Site, A...>, name, c}(a...);
+    }
+};
+template <class Launch> struct Unconfigured {
+    Launch launch;
+    Launch operator()(const cudaLaunchConfig_t &c) {
+        launch.c = c;
+        return launch;
+    }
 };
 template <class Direct, class Site> inline auto launcher(Direct direct, Site, const char *name) {
-    if constexpr (std::is_invocable_v<Direct, TakeKernel>)
-        return direct(TakeKernel{name});
+    using Take = TakeKernel<Site>;
+    if constexpr (std::is_invocable_v<Direct, Take>)
+        return Unconfigured<decltype(direct(Take{}))>{direct(Take{name})};
     else
-        return DeducedLaunch<Site>{name, {}};
+        return Unconfigured<DeducedLaunch<Site>>{{name, {}}};
 }
 } // namespace hcu
 #define HCU_LAUNCH(...) \
@@ -310,6 +350,9 @@ inline int __syncthreads_count(int p, HCU_AT) { return hcu::block_barrier(p, hcu
 inline void __syncwarp(unsigned mask = 0xffffffffu, HCU_AT) {
     hcu::exchange_done(hcu::warp_exchange(mask, 0, hcu::WARP_SYNC, HCU_HERE));
 }
+inline unsigned __isShared(const void *p) { return hcu::in_shared(p); }
+inline unsigned __isGlobal(const void *p) { return hcu::in_global(p); }
+inline unsigned __isLocal(const void *p) { return !hcu::in_shared(p) && !hcu::in_global(p); }
 inline void __threadfence() { hcu::fence(); }
 inline void __threadfence_block() { hcu::fence(); }
 inline void __threadfence_system() { hcu::fence(); }
@@ -424,6 +467,10 @@ template <class T, class F> inline T atomic_update(T *p, F next) {
 } // namespace hcu
 /* Of floats in global memory, a denormal counts as 0, and is 0 as a sum; in shared memory it is not. */
 namespace hcu {
+template <class T> inline void vector_in_global(T *p, HCU_AT) {
+    if (reinterpret_cast<uintptr_t>(p) % sizeof(T)) misaligned(p, sizeof(T), HCU_HERE);
+    if (in_shared(p)) misuse("atomicAdd of float2 or float4 in shared memory: only in global memory", HCU_HERE);
+}
 template <class T> inline T atomic_sum(T *, T old, T v) { return T(old + v); }
 inline float atomic_sum(float *p, float old, float v) {
     return in_shared(p) ? old + v : flushed(flushed(old) + flushed(v));
@@ -434,6 +481,15 @@ inline float atomic_sum(float *p, float old, float v) {
         return hcu::atomic_update(p, [&](T old) -> T { return T(expression); }); \
     }
 HCU_ATOMIC(atomicAdd, hcu::atomic_sum(p, old, v))
+/* Of sm_90: each element is added by itself. */
+inline float2 atomicAdd(float2 *p, float2 v, HCU_AT) {
+    hcu::vector_in_global(p, HCU_HERE);
+    return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)};
+}
+inline float4 atomicAdd(float4 *p, float4 v, HCU_AT) {
+    hcu::vector_in_global(p, HCU_HERE);
+    return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)};
+}
 HCU_ATOMIC(atomicSub, old - v)
 HCU_ATOMIC(atomicMin, v < old ? v : old)
 HCU_ATOMIC(atomicMax, old < v ? v : old)

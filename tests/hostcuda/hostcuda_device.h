@@ -60,6 +60,7 @@ void grid_barrier(const char *file, int line);
 void fence();
 void atomic_hook(const void *address); /* called before each atomic operation */
 bool in_shared(const void *address);
+bool in_global(const void *address);
 inline float flushed(float v) { return v < 1.17549435e-38f && v > -1.17549435e-38f ? v * 0.0f : v; } /* of a denormal */
 void *shared_static(const void *site, size_t bytes, size_t align);
 void *shared_dynamic();

@@ -170,6 +170,27 @@ using ::hcu_fminf;
 #define fminf hcu_fminf /* macros: libm has functions of these names, and leaves the sign of a zero open */
 #define fmaxf hcu_fmaxf
 
+/* ---- the logarithm of the gamma function: libm's writes the sign into a variable of all threads, a race ---- */
+
+inline float hcu_lgammaf(float x) {
+    int sign;
+    return lgammaf_r(x, &sign);
+}
+inline double hcu_lgamma(double x) {
+    int sign;
+    return lgamma_r(x, &sign);
+}
+inline float hcu_lgamma(float x) { return hcu_lgammaf(x); }
+template <class I> inline std::enable_if_t<std::is_integral_v<I>, double> hcu_lgamma(I x) {
+    return hcu_lgamma(double(x));
+}
+namespace std {
+using ::hcu_lgamma;
+using ::hcu_lgammaf;
+} // namespace std
+#define lgammaf hcu_lgammaf
+#define lgamma  hcu_lgamma
+
 /* ---- the smaller and the larger one: declared by NVIDIA's header, and defined on Windows alone ------------------- */
 
 #define HCU_MIN_MAX(T, prefix) \

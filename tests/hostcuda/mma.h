@@ -1,8 +1,8 @@
 /* mma.h - warp matrices for the host runtime: nvcuda::wmma on 16 x 16 x 16 tiles of half or bfloat16, FP32
  * accumulators; of half also half ones.
  *
- * It stands in for NVIDIA's header of that name, which is empty for a host compiler.  The other shapes and types do not
- * exist here: using one does not compile.  All 32 lanes must come to each operation but fill_fragment, with the same
+ * It stands in for NVIDIA's header of that name, which is empty for a host compiler.  A fragment of another shape or
+ * type is refused by the compiler.  All 32 lanes must come to each operation but fill_fragment, with the same
  * arguments and the documented alignment; a fragment that nobody filled holds NaN; an operation orders no memory
  * between lanes (__syncwarp does). */
 #ifndef HOSTCUDA_MMA_H
@@ -19,7 +19,22 @@ struct matrix_b;
 struct accumulator;
 enum layout_t { mem_row_major, mem_col_major };
 
-template <class Use, int m, int n, int k, class T, class Layout = void> class fragment;
+namespace precision { /* refused, too */
+struct tf32;
+struct u4;
+struct s4;
+struct b1;
+} // namespace precision
+inline float __float_to_tf32(float v) { return v; }
+template <class Use, int m, int n, int k, class T, class Layout = void> class fragment {
+    static_assert(m < 0,
+        "hostcuda: nvcuda::wmma has 16 x 16 x 16 of half or bfloat16 alone, with sums of float or (of "
+        "half) half");
+
+  public:
+    enum { num_elements = 1 };
+    float x[1];
+};
 
 /* num_elements as on the GPU: half operands hold each element twice */
 template <class T, int n> struct hcu_fragment {

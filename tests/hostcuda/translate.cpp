@@ -86,7 +86,7 @@ static size_t skip_number(const std::string &s, size_t i) {
     return i;
 }
 static size_t skip_sign(const std::string &s, size_t i) {
-    static const char *const signs[] = {"<<<", ">>>", "<<=", ">>=", "->", "::", "<<", ">>", "<=", ">="};
+    static const char *const signs[] = {"<<<", ">>>", "<<=", ">>=", "->", "::", "##", "<<", ">>", "<=", ">="};
     for (const char *sign : signs)
         if (s.compare(i, strlen(sign), sign) == 0) return i + strlen(sign);
     return i + 1;
@@ -189,42 +189,49 @@ static size_t back_over_bracket(const Tokens &t, size_t i) {
     }
     return t.size();
 }
+static bool closes_angles(const Token &t) { return t.text == ">" || t.text == ">>" || t.text == ">>>"; }
 /* The "<" of template arguments whose ">" is token `i`. */
 static size_t back_over_angles(const Tokens &t, size_t i) {
-    int angles = 0, depth = 0;
+    size_t angles = 0;
+    int depth = 0;
     for (size_t k = i + 1; k-- > 0;) {
         depth -= depth_change(t[k]);
         if (depth) continue;
-        if (t[k].text == ">") angles++;
-        if (t[k].text == ">>") angles += 2;
+        if (closes_angles(t[k])) angles += t[k].text.size();
         if (t[k].text == "<") angles--;
         if (angles == 0) return k;
         if (t[k].text == ";") break;
     }
     return t.size();
 }
-/* Where the expression before token `i` begins: name, a::name<T>, (expression), array[k], p->kernel. */
-static size_t kernel_begin(const Tokens &t, size_t i) {
-    size_t k = before(t, i);
-    for (;;) {
-        if (k == t.size()) return k;
-        if (t[k].text == ">" || t[k].text == ">>") {
-            k = back_over_angles(t, k);
-            if (k < t.size()) k = before(t, k);
-        }
-        if (k < t.size() && t[k].text == "]") {
-            k = back_over_bracket(t, k);
-            if (k < t.size()) k = before(t, k);
-            continue;
-        }
-        if (k < t.size() && t[k].text == ")") k = back_over_bracket(t, k);
-        if (k == t.size()) return k;
-        size_t p = before(t, k);
-        if (p == t.size() || !(t[p].text == "::" || t[p].text == "." || t[p].text == "->")) return k;
-        size_t owner = before(t, p);
-        if (owner == t.size() || (t[owner].kind != WORD && t[owner].text != ">" && t[owner].text != "]")) return p;
+static bool is_statement(const Token &t) { return t.text == "return" || t.text == "else" || t.text == "do"; }
+static bool is_name(const Tokens &t, size_t i) { return i < t.size() && t[i].kind == WORD && !is_statement(t[i]); }
+/* The first token of what ends at `k`: name, name<T>, array[i], call(x), (expression). */
+static size_t operand_begin(const Tokens &t, size_t k) {
+    while (k < t.size() && t[k].kind != WORD) {
+        bool bracket = t[k].text == ")", angles = closes_angles(t[k]);
+        if (!bracket && !angles && t[k].text != "]") return t.size();
+        size_t open = angles ? back_over_angles(t, k) : back_over_bracket(t, k);
+        size_t owner = open < t.size() ? before(t, open) : open;
+        bool called = is_name(t, owner) || (owner < t.size() && (closes_angles(t[owner]) || t[owner].text == "]"));
+        if (bracket && !called) return open;
         k = owner;
     }
+    return k;
+}
+/* Where the expression before token `i` begins: operands with ::, ., -> or, in a macro, ## between them. */
+static size_t kernel_begin(const Tokens &t, size_t i) {
+    size_t k = operand_begin(t, before(t, i));
+    while (k < t.size()) {
+        size_t p = before(t, k);
+        if (is(t, p, "template")) p = before(t, p); /* a.template f<T> */
+        bool scope = is(t, p, "::");
+        if (!scope && !is(t, p, ".") && !is(t, p, "->") && !is(t, p, "##")) return k;
+        size_t owner = before(t, p);
+        if (scope && !is_name(t, owner) && !(owner < t.size() && closes_angles(t[owner]))) return p; /* ::name */
+        k = operand_begin(t, owner);
+    }
+    return k;
 }
 static bool translate_launches(const std::string &path, Tokens &t) {
     bool changed = false;
@@ -291,6 +298,13 @@ struct Scopes {
     }
 };
 
+/* (*name)[n], (*name)(int): the name, from the bracket. */
+static size_t name_of_pointer(const Tokens &t, size_t open) {
+    size_t name = t.size();
+    for (size_t i = after(t, open); i < t.size() && !is(t, i, ")") && !is(t, i, "["); i++)
+        if (t[i].kind == WORD) name = i;
+    return name;
+}
 /* The names that a declaration declares: in each part between commas, the last word before "[" or its end. */
 static std::vector<size_t> declared_names(const Tokens &t, size_t from, size_t to) {
     std::vector<size_t> names;
@@ -304,7 +318,12 @@ static std::vector<size_t> declared_names(const Tokens &t, size_t from, size_t t
             after_name = false;
             continue;
         }
-        if (depth == 0 && angles == 0 && is(t, i, "[") && name < to) after_name = true;
+        bool outside = depth == 0 && angles == 0;
+        if (outside && is(t, i, "[") && name < to) after_name = true;
+        if (outside && !after_name && is(t, i, "(") && is(t, after(t, i), "*")) {
+            name = name_of_pointer(t, i);
+            after_name = true;
+        }
         depth += depth_change(t[i]);
         if (depth) continue;
         if (t[i].text == "<" && !after_name) angles++;
@@ -550,11 +569,13 @@ static bool mentions(const Tokens &t, const char *word) {
         if (x.text == word || (x.kind == DIRECTIVE && x.text.find(word) != std::string::npos)) return true;
     return false;
 }
-/* What is for nvcc is for this compiler, too. A header without kernels keeps its text, as does one that knows of us. */
+/* What is for nvcc is for this compiler, too. A header without device code keeps its text, as does one that knows of
+ * us. */
 static bool translate_directives(Tokens &t, bool main_file) {
     bool changed = false;
     if (mentions(t, "AMP_HOSTCUDA")) return false;
-    if (!main_file && !mentions(t, "__global__") && !mentions(t, "<<<") && !mentions(t, "__shared__")) return false;
+    bool device = mentions(t, "__global__") || mentions(t, "__device__") || mentions(t, "__shared__");
+    if (!main_file && !device && !mentions(t, "<<<")) return false;
     for (Token &x : t) {
         if (x.kind != DIRECTIVE || x.text.find("include") < 12) continue;
         static const char *const nvcc[] = {"__CUDACC__", "__NVCC__", "__CUDACC_EXTENDED_LAMBDA__"};
@@ -569,6 +590,16 @@ static bool translate_version(Tokens &t) { /* of nvcc: names that NVIDIA's heade
     for (Token &x : t)
         for (size_t at = 0; (at = x.text.find("__CUDACC_VER_M", at)) != std::string::npos; changed = true)
             x.text.replace(at, 2, "HCU_");
+    return changed;
+}
+static bool translate_noinline(Tokens &t) { /* not that of __attribute__((__noinline__)) */
+    bool changed = false;
+    for (size_t i = 0; i < t.size(); i++) {
+        size_t p = before(t, i);
+        if (t[i].kind != WORD || !is(t, i, "__noinline__") || is(t, p, "(") || is(t, p, ",")) continue;
+        t[i].text = "HCU_NOINLINE";
+        changed = true;
+    }
     return changed;
 }
 static bool translate_casts(Tokens &t) { /* cudaLaunchCooperativeKernel((void *)kernel, ...) */
@@ -629,6 +660,16 @@ static std::string included(const std::string &directive, const std::string &fol
     }
     return "";
 }
+static bool translate_cub(Tokens &t) { /* #include <cub/block/block_reduce.cuh>: the header that refuses it */
+    bool changed = false;
+    for (Token &x : t) {
+        size_t open = directive_name(x) == "include" ? x.text.find("<cub/") : std::string::npos;
+        if (open == std::string::npos) continue;
+        x.text.replace(open, x.text.find('>', open) - open, "<cub/cub.cuh");
+        changed = true;
+    }
+    return changed;
+}
 static bool translate_includes(const std::string &folder, Tokens &t, bool must) {
     bool changed = false;
     std::vector<std::string> target(t.size());
@@ -663,9 +704,11 @@ static std::string translate(const std::string &path, const std::string &shown) 
     const bool knows_us = mentions(t, "AMP_HOSTCUDA");
     changed = translate_directives(t, mine == 0) || changed;
     changed = translate_casts(t) || changed;
+    changed = translate_cub(t) || changed;
     if (!knows_us) {
         changed = translate_version(t) || changed;
         changed = translate_asm(t) || changed;
+        changed = translate_noinline(t) || changed;
         changed = translate_variables(t) || changed;
     }
     changed = translate_shared(path, t) || changed;
@@ -682,14 +725,23 @@ static std::string translate(const std::string &path, const std::string &shown) 
     return g_files[mine].becomes;
 }
 
+static void add_folder(const std::string &folder) { /* not the toolkit's: its headers are for a host compiler, too */
+    static const char *const known[] = {"/cuda_runtime_api.h", "/cub/cub.cuh"};
+    for (const char *header : known) {
+        std::string text;
+        if (read_file(folder + header, &text)) return;
+    }
+    g_folders.push_back(folder);
+}
+
 int main(int argc, char **argv) {
     std::vector<std::string> words;
     for (int i = 1; i < argc; i++) {
         std::string word = argv[i];
         if (word.compare(0, 2, "-I") == 0 && word.size() > 2)
-            g_folders.push_back(word.substr(2));
+            add_folder(word.substr(2));
         else if (word == "-I" && i + 1 < argc)
-            g_folders.push_back(argv[++i]);
+            add_folder(argv[++i]);
         else if (word == "--whole")
             g_whole = true;
         else

@@ -67,6 +67,23 @@ int main() { cublasHandle_t h; cublasCreate(&h); return cublasStrsv(h, CUBLAS_FI
 int main() { curandGenerator_t g; return curandCreateGenerator(&g, CURAND_RNG_QUASI_SOBOL32); }' '2: curandCreateGenerator for a generator other'
     refused '#include <cuda.h>
 int main() { return cuInit(0); }' '2: cuInit is not supported'
+    refused '#include <cub/device/device_radix_sort.cuh>
+int main() {}' '1:' 'CUB is not supported'
+    refused "#include <mma.h>
+using namespace nvcuda::wmma;
+__global__ void k(half *x) { fragment<matrix_a, 32, 8, 16, half, row_major> f; load_matrix_sync(f, x, 16); } int main() {}" \
+        '3:' 'hostcuda: nvcuda::wmma has 16 x 16 x 16'
+    refused "#include <mma.h>
+using namespace nvcuda::wmma;
+__global__ void k() { fragment<matrix_b, 16, 16, 8, precision::tf32, row_major> f; } int main() {}" \
+        '3:' 'hostcuda: nvcuda::wmma has 16 x 16 x 16'
+    refused "$k { __shared__ float2 s; atomicAdd(&s, make_float2(1, 1)); } $m" '2: atomicAdd of float2' 'only in global memory'
+    refused "#include <cooperative_groups/reduce.h>
+$k { cooperative_groups::reduce_update_async(cooperative_groups::coalesced_threads(), *x, 1); } $m" \
+        '3:' 'hostcuda: cooperative_groups::reduce_update_async is not supported'
+    [ ! -r "${CUDA_HOME:-/usr/local/cuda}/include/nccl.h" ] && [ ! -r /usr/include/nccl.h ] ||
+        refused '#include <nccl.h>
+int main() { ncclComm_t c; return ncclCommInitAll(&c, 1, 0); }' '' 'ncclCommInitAll is not supported; .* ncclCommInitRank'
     told plain '#include <assert.h>
 __global__ void k(int n) { assert((int)threadIdx.x < n); }
 int main() { k<<<2, 4>>>(3); cudaDeviceSynchronize(); }' '2: assertion `(int)threadIdx.x < n'"'"' failed' 'kernel k, block (0,0,0), thread (3,0,0)'

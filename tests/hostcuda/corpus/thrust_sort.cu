@@ -1,5 +1,6 @@
 /* thrust_sort.cu - vectors of thrust: sort, reduce, transform, and a kernel on the same memory. */
 #include <thrust/device_vector.h>
+#include <thrust/execution_policy.h>
 #include <thrust/functional.h>
 #include <thrust/host_vector.h>
 #include <thrust/reduce.h>
@@ -25,9 +26,13 @@ int main() {
     thrust::device_vector<int> d = h, keys(n), squares(n);
     twice<<<(n + 127) / 128, 128>>>(thrust::raw_pointer_cast(d.data()), n);
     thrust::sequence(keys.begin(), keys.end());
-    thrust::sort_by_key(d.begin(), d.end(), keys.begin());
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    thrust::sort_by_key(thrust::cuda::par.on(stream), d.begin(), d.end(), keys.begin());
     thrust::transform(d.begin(), d.end(), squares.begin(), Square());
-    int most = thrust::reduce(squares.begin(), squares.end(), 0, thrust::maximum<int>());
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    int most = thrust::reduce(thrust::cuda::par_nosync, squares.begin(), squares.end(), 0, thrust::maximum<int>());
     for (int i = 0; i < n; i++)
         want[i] = 2 * h[i];
     std::sort(want.begin(), want.end());
