@@ -46,9 +46,7 @@ static void story_begin(const page *p, const char *device, const options *o) {
 }
 
 static void story_modes(const page *p) {
-    static const char *const heads[6] = {"mode", "plain", "deep", "<weights", "<activations, gradients",
-        "<loss "
-        "scale"};
+    static const char *const heads[] = {"mode", "plain", "deep", "<weights", "<activations, gradients", "<loss scale"};
     static const struct {
         const char *weights, *rest, *scale;
     } says[PAGE_MODES] = {
