@@ -32,7 +32,11 @@ told() { # VARIANT, PROGRAM, LINE: WHAT IS SAID, WHAT IS SAID IN ANOTHER LINE
     printf '%s\n' "$2" >"$work/no.cu"
     CHECK=$1 "$here/../run.sh" "$work/no.cu" >"$work/said" 2>&1
     rc=$?
-    if [ $rc != 0 ] && grep -q "no\.cu:$3" "$work/said" && grep -q "${4:-}" "$work/said"; then ok; else bad "not told: $3"; fi
+    if [ $rc != 0 ] && grep -q "no\.cu:$3" "$work/said" && grep -q "${4:-}" "$work/said"; then
+        ok
+    else
+        bad "not told: $3"
+    fi
 }
 refused() { told plain "$@"; }
 case " $* " in *" plain "*)
@@ -89,28 +93,68 @@ __global__ void k(int n) { assert((int)threadIdx.x < n); }
 int main() { k<<<2, 4>>>(3); cudaDeviceSynchronize(); }' '2: assertion `(int)threadIdx.x < n'"'"' failed' 'kernel k, block (0,0,0), thread (3,0,0)'
     if echo '#include <nccl.h>' | ${CXX:-g++} -E -I"${CUDA_HOME:-/usr/local/cuda}/include" -x c++ - >/dev/null 2>&1; then
         refused '#include <nccl.h>
-int main() { ncclUniqueId id; ncclComm_t c[2]; ncclGetUniqueId(&id); ncclGroupStart(); for (int i = 0; i < 2; i++) { cudaSetDevice(i);
-    ncclCommInitRank(c + i, 2, id, i); } ncclGroupEnd(); }' '3: several ncclCommInitRank between'
+int main() {
+    ncclUniqueId id;
+    ncclComm_t c[2];
+    ncclGetUniqueId(&id);
+    ncclGroupStart();
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        ncclCommInitRank(c + i, 2, id, i);
+    }
+    ncclGroupEnd();
+}' '9: several ncclCommInitRank between'
     fi ;;
 esac
 # what to do depends on who touches the memory beside whom
 head='__global__ void k(int *p) { p[threadIdx.x] = 1; }
 int main() { int *p, *h; cudaMallocHost(&h, 128);'
-copied="$head cudaMalloc(&p, 128); k<<<1, 32>>>(p); cudaMemcpyAsync(h, p, 128, cudaMemcpyDeviceToHost, 0);
-    int n = h[5]; cudaDeviceSynchronize(); cudaFree(p); cudaFreeHost(h); return n == 7; }"
+tail='    cudaDeviceSynchronize();
+    cudaFree(p);
+    cudaFreeHost(h);'
+copied="$head cudaMalloc(&p, 128);
+    k<<<1, 32>>>(p);
+    cudaMemcpyAsync(h, p, 128, cudaMemcpyDeviceToHost, 0);
+    int n = h[5];
+$tail
+    return n == 7;
+}"
 case " $* " in *" asan "*)
-    told asan "$copied" '3: address: use-after-poison: cudaMemcpyAsync writes there' 'before the host touches what a copy writes' ;;
+    told asan "$copied" '5: address: use-after-poison: cudaMemcpyAsync writes there' 'before the host touches what a copy writes' ;;
 esac
 case " $* " in *" tsan "*)
-    told tsan "$copied" '3: data race, read by the host here' 'before the host touches what the device'
-    told tsan "$head cudaMallocManaged(&p, 128); k<<<1, 32>>>(p);
-    int n = p[5]; cudaDeviceSynchronize(); cudaFree(p); cudaFreeHost(h); return n == 7; }" '1: data race, written here, read by the host' \
+    told tsan "$copied" '5: data race, read by the host here' 'before the host touches what the device'
+    told tsan "$head cudaMallocManaged(&p, 128);
+    k<<<1, 32>>>(p);
+    int n = p[5];
+$tail
+    return n == 7;
+}" '1: data race, written here, read by the host' \
         'before the host touches what the device'
-    told tsan "$head cudaStream_t s, t; cudaStreamCreate(&s); cudaStreamCreate(&t); cudaMalloc(&p, 128); k<<<1, 32, 0, s>>>(p); k<<<1, 32, 0, t>>>(p);
-    cudaDeviceSynchronize(); cudaFree(p); cudaFreeHost(h); cudaStreamDestroy(s); cudaStreamDestroy(t); }" '1: data race' 'Order the two streams'
-    told tsan '__global__ void k(int *p) { int old = *p, seen; do { seen = old;
-    old = atomicCAS(p, seen, seen + 1); } while (old != seen); }
-int main() { int *p; cudaMalloc(&p, 4); cudaMemset(p, 0, 4); k<<<2, 32>>>(p); cudaDeviceSynchronize(); cudaFree(p); }' \
+    told tsan "$head cudaMalloc(&p, 128);
+    cudaStream_t s, t;
+    cudaStreamCreate(&s);
+    cudaStreamCreate(&t);
+    k<<<1, 32, 0, s>>>(p);
+    k<<<1, 32, 0, t>>>(p);
+$tail
+    cudaStreamDestroy(s);
+    cudaStreamDestroy(t);
+}" '1: data race' 'Order the two streams'
+    told tsan '__global__ void k(int *p) { int old = *p, seen;
+    do {
+        seen = old;
+        old = atomicCAS(p, seen, seen + 1);
+    } while (old != seen);
+}
+int main() {
+    int *p;
+    cudaMalloc(&p, 4);
+    cudaMemset(p, 0, 4);
+    k<<<2, 32>>>(p);
+    cudaDeviceSynchronize();
+    cudaFree(p);
+}' \
         '1: data race, read here, written by an atomic' 'only begins a loop of atomicCAS' ;;
 esac
 echo "bugs: $passed passed, $failed failed"
