@@ -609,13 +609,16 @@ typedef struct amp_scaler_info {
 /* The state of s; of NULL: that of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
 /* Sets the scale by hand, as PyTorch's update(new_scale): all sets start anew, what was found is forgotten, and the
-   growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. Class: query. */
+   growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. OFF: the scale
+   is for the mode after it. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
 /* Sets what amp_scaler_get gives. Get it, change what you know (PyTorch's state_dict: scale and _growth_tracker),
-   and set it. Otherwise as set_scale. dead = 0 also forgets the overflows that led to it. Class: query. */
+   and set it. Otherwise as set_scale. dead = 0 also forgets the overflows that led to it. OFF: nothing. Class: query.
+   */
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info);
 /* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. OFF: the scale is 1 until another mode
-   restores the previous one. Class: query. */
+   restores the previous one (of a scaler that began OFF: create's); to OFF and back, all sets start anew, and STAGE
+   inside an accumulation window. Class: query. */
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc);
 /* The verbs in PyTorch's order. Each parameter set goes through READY -> UNSCALED -> STEPPED on its own;
    amp_scaler_update starts the next iteration for all sets of the scaler. That is host state, checked when the verb is
@@ -627,9 +630,10 @@ AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *de
    nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p);
 /* The same for n arrays outside a parameter set, for loops with their own optimizer. It may be called for several
-   lists. dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. For FP16 gradients give FP32
-   arrays: written back as FP16, the small ones that scaling saved would be lost again. Skip your update if the report's
-   nan + inf > 0 (overflow in the division counts as inf). Class: enqueue if report is NULL, else query. */
+   lists. dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place, and no two overlap. For FP16
+   gradients give FP32 arrays: written back as FP16, the small ones that scaling saved would be lost again. Skip your
+   update if the report's nan + inf > 0 (overflow in the division counts as inf). Class: enqueue if report is NULL, else
+   query. */
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n);
 /* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was
@@ -723,7 +727,8 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
    set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
-   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1:
+   are: not in a skipped step, in the set's layout, rounded and checked for overflow. It may be the set's gradient or
+   accumulators, but overlaps nothing else of the parameter. with_rates 0: w = w - u; 1:
    w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter (not checked),
    after amp_inspect and before amp_scaler_update (else STAGE). Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);
@@ -985,9 +990,9 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes.
-   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst becomes
-   0, or stays with accumulate 1. dst and src do not overlap. Class: enqueue. Numerics: the rule of sums (>>sums), bit
-   contract. */
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double. The sum is rounded to FP32, then
+   to dst's dtype. rows 0: dst becomes 0, or stays with accumulate 1. dst and src do not overlap. Class: enqueue.
+   Numerics: the rule of sums (>>sums), bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */
@@ -3920,6 +3925,7 @@ static const void *ampi_this_thread(void) { return &errno; } /* each has its own
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
+    int given; /* by amp_alloc: amp_free may have it back */
 } ampi_block;
 typedef struct ampi_scope ampi_scope;
 
@@ -4254,11 +4260,15 @@ static amp_status ampi_alloc_block(amp_ctx *ctx, void **out, size_t bytes, const
     blocks->ptr = p;
     blocks->bytes = bytes;
     blocks->row = row;
+    blocks->given = 0;
     *out = p;
     return AMP_OK;
 }
 static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
-    return ampi_alloc_block(ctx, out, bytes, label, 0);
+    AMPI_CHECK(!label || strcmp(label, "total") != 0, "label \"total\" is that of all rows");
+    AMPI_TRY(ampi_alloc_block(ctx, out, bytes, label, 0));
+    if (*out) ctx->blocks[ctx->n_blocks - 1].given = 1;
+    return AMP_OK;
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
@@ -4270,20 +4280,28 @@ static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes);
 static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
     if (ctx->scope && data) ampi_drop_casts(ctx->scope, data, bytes);
 }
+/* The block that begins at ptr, usually a young one; or NULL. */
+static ampi_block *ampi_block_at(amp_ctx *ctx, const void *ptr) {
+    size_t i = ctx->n_blocks;
+    while (i > 0 && ctx->blocks[i - 1].ptr != ptr)
+        i--;
+    return i ? &ctx->blocks[i - 1] : NULL;
+}
+static void ampi_free_block(amp_ctx *ctx, void *ptr) { /* NULL is fine */
+    ampi_block *b = ptr ? ampi_block_at(ctx, ptr) : NULL;
+    if (!b) return;
+    ampi_wrote(ctx, ptr, b->bytes);
+    (ctx->b->release)(ctx, ptr, b->bytes);
+    ctx->rows[0].bytes -= b->bytes;
+    ctx->rows[b->row].bytes -= b->bytes;
+    ctx->n_blocks--;
+    memmove(b, b + 1, (size_t)(&ctx->blocks[ctx->n_blocks] - b) * sizeof *b);
+}
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
-    size_t i;
-    if (!ptr) return AMP_OK;
-    for (i = ctx->n_blocks; i-- > 0;)
-        if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
-            ampi_wrote(ctx, ptr, ctx->blocks[i].bytes);
-            (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
-            ctx->rows[0].bytes -= ctx->blocks[i].bytes;
-            ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
-            memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
-            ctx->n_blocks--;
-            return AMP_OK;
-        }
-    return AMPI_INVALID("ptr was not given by amp_alloc of this context, or is freed already");
+    const ampi_block *b = ampi_block_at(ctx, ptr);
+    AMPI_CHECK(!ptr || (b && b->given), "ptr was not given by amp_alloc of this context, or is freed already");
+    ampi_free_block(ctx, ptr);
+    return AMP_OK;
 }
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, free, (ctx, ptr)); }
 
@@ -4557,6 +4575,9 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const a
     AMPI_VERB(ctx, histogram_count, (ctx, out, arrays, n_arrays));
 }
 
+static int ampi_is_positive(float x) { /* also where the caller's processor takes subnormal numbers for 0 */
+    return ampi_bits(x) - 1u < 0x7f800000u;
+}
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
     uint32_t u = ampi_bits(x);
     int e = (int)(u >> 23) - 127;
@@ -4572,7 +4593,7 @@ typedef struct ampi_limits { /* of a dtype, as exponents of 2 */
 } ampi_limits;
 static ampi_limits ampi_limits_of(amp_dtype dtype) {
     ampi_format f = ampi_format_of(dtype);
-    ampi_limits l = {-149, -126, 128}; /* a float holds everything that a float holds */
+    ampi_limits l = {-150, -126, 128}; /* a float holds everything that a float holds */
     if (dtype == AMP_F32) return l;
     l.subnormal = (int)f.emin - 127;
     l.lost = l.subnormal - (int)f.mant - 1;
@@ -4584,7 +4605,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !ampi_is_positive(scale)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
@@ -4609,11 +4630,11 @@ AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
     sum->nan += more->nan;
     for (e = 0; e < 256; e++)
         sum->pow2[e] += more->pow2[e];
-    if (sum->amax < more->amax) sum->amax = more->amax;
+    if (ampi_bits(sum->amax) < ampi_bits(more->amax)) sum->amax = more->amax;
 }
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     int k;
-    if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
+    if (!h || !ampi_is_positive(h->amax) || !amp_is_finite(h->amax)) return 65536.0f;
     k = 14 - ampi_log2_floor(h->amax);                     /* amax < 2^(e+1), so amax * 2^k < 2^15 */
     if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
     if (k > 100) k = 100;
@@ -4974,7 +4995,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         ampi_weights_changed(p->ctx, p);
     }
     for (i = 0; i < AMPI_ARENAS; i++) {
-        (void)ampi_do_free(p->ctx, p->arena[i]);
+        ampi_free_block(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
     if (p->ctx->b->mirror_destroy) (p->ctx->b->mirror_destroy)(p->ctx, p->mirror);
@@ -5659,9 +5680,10 @@ static amp_status ampi_do_scaler_create(
     amp_status st;
     void *mem;
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
-    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF nothing else counts */
-        state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
-        AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
+    if (!ampi_nonzero(d.scale)) d.scale = 65536.0f;
+    AMPI_TRY(ampi_check_scale(ctx, "desc.scale", d.scale));
+    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF no rule counts */
+        state.scale = d.scale;
         AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
         state.hysteresis_tracker = state.hysteresis;
         state.inverse = ampi_inverse(state.scale);
@@ -5671,10 +5693,10 @@ static amp_status ampi_do_scaler_create(
     AMPI_TRY((ctx->b->may_wait)(ctx));
     s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
-    st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
+    st = ampi_alloc_block(ctx, &mem, sizeof state, "scaler", 0);
     if (st == AMP_OK) st = ampi_settle(ctx, (ctx->b->copy)(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
-        (void)ampi_do_free(ctx, mem);
+        ampi_free_block(ctx, mem);
         ampi_host_drop(ctx, s, sizeof *s);
         return st;
     }
@@ -5684,6 +5706,7 @@ static amp_status ampi_do_scaler_create(
     ctx->scalers = s;
     s->serial = ++ctx->serial;
     s->off = d.mode == AMP_SCALER_OFF;
+    s->kept = d.scale;
     *out = s;
     return AMP_OK;
 }
@@ -5698,7 +5721,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     while (s->tied)
         ampi_untie(s->tied);
     AMPI_UNLINK(amp_scaler, ctx->scalers, s, next);
-    (void)ampi_do_free(ctx, s->state);
+    ampi_free_block(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
 AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
@@ -5780,6 +5803,7 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
     AMPI_TRY(ampi_check_scale(ctx, "scale", scale));
+    if (s->off) s->kept = scale;
     if (s->off) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
@@ -5821,31 +5845,33 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
+    if (!s) return info ? AMP_OK : AMP_ERR_INVALID_ARG;
     AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
-/* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
-static void ampi_scaler_switch(amp_scaler_state *t, float *kept, int was_off) {
-    int off = t->mode == (uint32_t)AMP_SCALER_OFF;
-    if (off == was_off) return;
-    if (off) *kept = t->scale;
-    t->scale = off || !ampi_nonzero(*kept) ? 1.0f : *kept;
-    t->inverse = ampi_inverse(t->scale);
-}
+/* A scaler that is off has scale 1 in context memory, too; the one before is kept for the next mode. */
 static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
     amp_ctx *ctx = s->ctx;
+    const int was_off = s->off;
     amp_scaler_state t;
-    float kept = s->kept;
+    float kept;
+    int off;
     AMPI_CHECK_DESC(desc);
     AMPI_CHECK(!ampi_nonzero(desc->scale), "desc.scale is not 0 (amp_scaler_set_scale sets it)");
+    off = desc->mode == AMP_SCALER_OFF;
+    if (off != was_off) AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
-    if (s->off && ampi_nonzero(kept)) t.scale = kept; /* the rule is checked with the scale that it will work with */
+    if (was_off) t.scale = s->kept; /* the rule is checked with the scale that it will work with */
     AMPI_TRY(ampi_scaler_rule(ctx, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
-    ampi_scaler_switch(&t, &kept, s->off);
+    kept = t.scale;
+    if (off) t.scale = 1.0f;
+    if (off != was_off) t.found = 0;
+    t.inverse = ampi_inverse(t.scale);
     AMPI_TRY(ampi_scaler_write(s, &t));
-    s->off = desc->mode == AMP_SCALER_OFF;
     s->kept = kept;
+    s->off = off;
+    if (off != was_off) ampi_next_iteration(s);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
@@ -5875,6 +5901,22 @@ static amp_status ampi_check_unscaled(amp_ctx *ctx, const amp_array *dst, const 
     }
     return AMP_OK;
 }
+/* In place: what stands in the list twice would be divided twice. Most lists lie in the order of their addresses. */
+static amp_status ampi_check_once(amp_ctx *ctx, const amp_array *grads, size_t n) {
+    uintptr_t end = 0; /* of all so far */
+    size_t i, k;
+    for (i = 0; i < n; i++) {
+        const uintptr_t first = (uintptr_t)grads[i].data;
+        const size_t bytes = grads[i].count * amp_dtype_size(grads[i].dtype);
+        for (k = 0; first < end && k < i; k++) {
+            const size_t before = grads[k].count * amp_dtype_size(grads[k].dtype);
+            AMPI_CHECK(!ampi_overlap(grads[i].data, bytes, grads[k].data, before), "grads[%llu] overlaps grads[%llu]",
+                AMPI_ULL(i), AMPI_ULL(k));
+        }
+        if (end < first + bytes) end = first + bytes;
+    }
+    return AMP_OK;
+}
 static amp_status ampi_unscale_by_nothing(
     const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
     if (dst || (n && !grads)) return AMP_ERR_INVALID_ARG; /* without a context: no sentence */
@@ -5887,10 +5929,11 @@ static amp_status ampi_do_unscale(
     amp_finite_report r = AMP_ZERO;
     size_t i;
     AMPI_TRY(ampi_check_list(ctx, grads, n));
+    if (!dst) AMPI_TRY(ampi_check_once(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
-    for (i = 0; dst && i < n; i++)
-        ampi_wrote_array(ctx, dst[i], grads[i].count);
+    for (i = 0; (dst || !s->off) && i < n; i++)
+        ampi_wrote_array(ctx, dst ? dst[i] : grads[i], grads[i].count);
     if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
         AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));
@@ -6014,8 +6057,8 @@ static const ampi_rule *ampi_rule_of(const amp_params *p, const amp_scaler *s, a
 }
 
 static int ampi_is_at_rest(const amp_params *p) { /* no gradient is half-way between unscale and update */
-    ampi_phase now = ampi_phase_for(p, p->scaler);
-    return now == AMPI_READY || now == AMPI_STEPPED || now == AMPI_SUMMED;
+    const ampi_phase now = ampi_phase_for(p, p->scaler);
+    return !p->holds && (now == AMPI_READY || now == AMPI_STEPPED || now == AMPI_SUMMED);
 }
 
 /* forgets the scaler, and with it the hold on its scale */
@@ -6345,6 +6388,20 @@ AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc
     return ampi_step_verb(AMPI_STEP_BUSY("amp_inspect"), p, s, desc, call);
 }
 
+/* An update may be the gradients or the sums of a window, but no part of what it changes. */
+static amp_status ampi_check_update(amp_ctx *ctx, const amp_param_entry *e, amp_array u) {
+    const size_t n = (size_t)e->count;
+    const amp_array model = ampi_entry_array(e->model, e->model_dtype, e->count);
+    const amp_array sums = ampi_entry_array(u.data == e->accum ? NULL : e->accum, AMP_F32, e->count);
+    const ampi_extent r[5] = {
+        ampi_extent_of("u", u, n, 1, 0),
+        ampi_extent_of("the parameter's master", ampi_entry_master(e), n, 0, 1),
+        ampi_extent_of("the parameter's model copy", model, n, 0, 1),
+        ampi_extent_of("the parameter's low part", ampi_entry_low(e), n, 0, 1),
+        ampi_extent_of("the parameter's accumulators", sums, n, 0, 1),
+    };
+    return ampi_check_extents(ctx, r, 5);
+}
 static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
     amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
@@ -6355,6 +6412,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     AMPI_CHECK(u.dtype == AMP_F32, "u.dtype is %s; f32 is needed", amp_dtype_name(u.dtype));
     AMPI_CHECK((uintptr_t)u.data % sizeof(float) == 0, "u.data is not aligned to the %d bytes of its elements",
         (int)sizeof(float));
+    AMPI_TRY(ampi_check_update(ctx, &p->entries[i], u));
     AMPI_STAGE(!ampi_param_at(p, i)->unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
     AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));
@@ -7211,14 +7269,14 @@ struct ampi_scope {
 
 static void ampi_free_arenas(amp_ctx *ctx, ampi_arenas *a) {
     while (a->n)
-        (void)ampi_do_free(ctx, a->list[--a->n]);
+        ampi_free_block(ctx, a->list[--a->n]);
 }
 static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
     if (!s) return;
     ampi_free_arenas(ctx, &s->retired);
     ampi_free_arenas(ctx, &s->outgrown);
-    (void)ampi_do_free(ctx, s->arena);
+    ampi_free_block(ctx, s->arena);
     ampi_host_drop(ctx, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
     ampi_host_drop(ctx, s->retired.list, s->retired.cap * sizeof *s->retired.list);
     ampi_host_drop(ctx, s->cached, s->cap_cached * sizeof *s->cached);
@@ -7350,9 +7408,9 @@ static amp_status ampi_scope_put_away(amp_ctx *ctx) {
 static amp_status ampi_scope_new_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
     void *arena = NULL;
-    AMPI_TRY(ampi_do_alloc(ctx, &arena, bytes, "autocast"));
+    AMPI_TRY(ampi_alloc_block(ctx, &arena, bytes, "autocast", 0));
     if (ampi_scope_put_away(ctx) != AMP_OK) {
-        (void)ampi_do_free(ctx, arena);
+        ampi_free_block(ctx, arena);
         return AMP_ERR_NO_MEMORY;
     }
     s->arena = (char *)arena;
@@ -7757,11 +7815,11 @@ static amp_status ampi_fp8_allocate(amp_fp8 *f) {
     AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states,
         AMP_ERR_NO_MEMORY, "desc.tensors histories of desc.history numbers are too much");
     f->words = states + each;
-    AMPI_TRY(ampi_do_alloc(ctx, &mem, f->words * 4, "fp8"));
+    AMPI_TRY(ampi_alloc_block(ctx, &mem, f->words * 4, "fp8", 0));
     f->states = (amp_fp8_state *)mem;
     if (f->desc.history) f->history = (float *)mem + states;
     st = ampi_fp8_fill(f);
-    if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
+    if (st != AMP_OK) ampi_free_block(ctx, mem);
     return st;
 }
 static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
@@ -7795,7 +7853,7 @@ AMP_API amp_status amp_fp8_create_checked(
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
     AMPI_UNLINK(amp_fp8, ctx->fp8s, f, next);
-    (void)ampi_do_free(ctx, f->states);
+    ampi_free_block(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
 AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }
@@ -10206,6 +10264,14 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
     return (ctx->b->may_wait)(ctx);
 }
 
+/* Loading gives the scalers their scale. */
+static amp_status ampi_check_loaded(amp_ctx *ctx, const amp_state_desc *st) {
+    size_t i;
+    for (i = 0; i < st->n_scalers; i++)
+        AMPI_STAGE(!st->scalers[i] || !ampi_held(st->scalers[i], NULL),
+            "an accumulation window (amp_window_begin) holds the scale of state.scalers[%llu]", AMPI_ULL(i));
+    return AMP_OK;
+}
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
@@ -10272,6 +10338,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     unsigned mode;
     ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
+    AMPI_TRY(ampi_check_loaded(ctx, state));
     AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
@@ -11252,7 +11319,8 @@ typedef struct ampi_cpu {
     pthread_mutex_t lock; /* of everything below, of next, and of merging results */
     pthread_cond_t start, done;
     pthread_t worker[255];
-    int32_t workers; /* that live; 0: all is done by the calling thread, and nothing is locked */
+    int32_t workers; /* that live; 0: all is done by the calling thread */
+    int32_t sharing; /* 1: several threads are at the tasks */
     int32_t started, quit;
     uint32_t running, round;
     uint64_t process; /* whose they are: fork() takes only the calling thread along */
@@ -11271,18 +11339,19 @@ static int ampi_has_workers(ampi_cpu *c) {
     if (c->workers && c->process != ampi_this_process()) c->workers = 0;
     return c->workers != 0;
 }
+/* Of tasks. A verb that needs no worker locks nothing: after fork() the lock may be held by one that is not there. */
 static void ampi_lock(ampi_cpu *c) {
-    if (c->workers) (void)pthread_mutex_lock(&c->lock);
+    if (c->sharing) (void)pthread_mutex_lock(&c->lock);
 }
 static void ampi_unlock(ampi_cpu *c) {
-    if (c->workers) (void)pthread_mutex_unlock(&c->lock);
+    if (c->sharing) (void)pthread_mutex_unlock(&c->lock);
 }
 static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
     while (c->next < c->total) {
         size_t task = c->next++;
-        ampi_unlock(c);
+        (void)pthread_mutex_unlock(&c->lock);
         (c->fn)(c->arg, task, w);
-        ampi_lock(c);
+        (void)pthread_mutex_lock(&c->lock);
     }
 }
 /* Signals are for the program's threads: a worker takes only those that a fault of its own raises. */
@@ -11325,10 +11394,10 @@ static void ampi_signals_restore(ampi_signals old) { (void)old; }
 static int ampi_looked(ampi_cpu *c, const uint32_t *word) {
     uint32_t before = *word;
     int i;
-    ampi_unlock(c);
+    (void)pthread_mutex_unlock(&c->lock);
     for (i = 0; i < AMPI_LOOKS && AMPI_READ(word) == before; i++)
         AMPI_PAUSE();
-    ampi_lock(c);
+    (void)pthread_mutex_lock(&c->lock);
     return *word != before;
 }
 static void *ampi_worker(void *arg) {
@@ -11353,7 +11422,7 @@ static void *ampi_worker(void *arg) {
         AMPI_WRITE(&c->running, c->running - 1);
         if (c->running == 0) (void)pthread_cond_signal(&c->done);
     }
-    ampi_unlock(c);
+    (void)pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 /* work: about how many elements there are in all. Waking threads costs as much as some ten thousand of them. */
@@ -11367,7 +11436,8 @@ static void ampi_parallel(
         return;
     }
     before = ampi_hold();
-    ampi_lock(c);
+    (void)pthread_mutex_lock(&c->lock);
+    c->sharing = 1;
     c->fn = fn;
     c->arg = arg;
     c->next = 0;
@@ -11378,7 +11448,8 @@ static void ampi_parallel(
     if (c->running) (void)ampi_looked(c, &c->running);
     while (c->running)
         (void)pthread_cond_wait(&c->done, &c->lock);
-    ampi_unlock(c);
+    c->sharing = 0;
+    (void)pthread_mutex_unlock(&c->lock);
     ampi_release(before);
 }
 static void ampi_pool_end(ampi_cpu *c) {
@@ -11390,11 +11461,11 @@ static void ampi_pool_stop(ampi_cpu *c) {
     int i, before;
     if (!ampi_has_workers(c)) return;
     before = ampi_hold();
-    ampi_lock(c);
+    (void)pthread_mutex_lock(&c->lock);
     c->quit = 1;
     AMPI_WRITE(&c->round, c->round + 1);
     (void)pthread_cond_broadcast(&c->start);
-    ampi_unlock(c);
+    (void)pthread_mutex_unlock(&c->lock);
     for (i = 0; i < c->workers; i++)
         (void)pthread_join(c->worker[i], NULL);
     ampi_release(before);
@@ -12376,10 +12447,11 @@ static amp_status ampi_cpu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     const amp_param_entry *p = &job->table.entries[job->param];
     ampi_step_job j = ampi_step_of(ctx);
     j.apply = job;
-    if (job->accum) ampi_zero_accum(p);
-    if (job->record->skip) return AMP_OK;
-    (void)ampi_run(j.c, ampi_chunks((size_t)p->count), (double)p->count, ampi_cpu_apply_task, &j);
-    ampi_end_update(&j, job->record);
+    if (!job->record->skip) {
+        (void)ampi_run(j.c, ampi_chunks((size_t)p->count), (double)p->count, ampi_cpu_apply_task, &j);
+        ampi_end_update(&j, job->record);
+    }
+    if (job->accum) ampi_zero_accum(p); /* the update may be these */
     return AMP_OK;
 }
 

@@ -185,6 +185,37 @@ static void cast_stochastic(t_run *t) {
     }
 }
 
+/* Beside numbers of the other sign that take from each other, those near and beyond a format's largest. */
+static void cast_stochastic_limits(t_run *t) {
+    static const float near_f16[6] = {65503.0f, 65510.0f, 65519.5f, 65520.0f, 32768.0f, 16384.0f};
+    static const uint32_t near_bf16[6] = {0x7f7f0000u, 0x7f7f4000u, 0x7f7fa000u, 0x7f7fffffu, 0x7effffffu, 0x7e7ffff0u};
+    enum { LIMITS = 4096 };
+    float *src = (float *)t_host(t, 4 * LIMITS);
+    uint16_t *want = (uint16_t *)t_host(t, 2 * LIMITS), *got = (uint16_t *)t_host(t, 2 * LIMITS);
+    void *from = t_alloc(t, 4 * LIMITS), *to = t_alloc(t, 2 * LIMITS);
+    amp_cast_desc d = AMP_ZERO;
+    int f16;
+    size_t i;
+    d.rounding = AMP_STOCHASTIC;
+    for (f16 = 0; f16 < 2; f16++)
+        for (d.saturate = 0; d.saturate < 2; d.saturate++) {
+            const amp_dtype type = f16 ? AMP_F16 : AMP_BF16;
+            d.seed = t_u64(t);
+            for (i = 0; i < LIMITS; i++) {
+                const uint32_t k = t_below(t, 12);
+                const float x = f16 ? near_f16[k % 6] : ref_f32(near_bf16[k % 6]);
+                const float one = k < 6 && t_below(t, 3) ? t_range(t, -3, 3) : x;
+                src[i] = t_below(t, 2) ? one : -one;
+            }
+            t_note(t, "%s, saturate %d", amp_dtype_name(type), (int)d.saturate);
+            t_set(t, from, src, 4 * LIMITS);
+            CHECK_OK(amp_cast(t->ctx, amp_arr(to, type), amp_arr(from, AMP_F32), LIMITS, &d));
+            cast_scalar(want, type, src, AMP_F32, LIMITS, &d);
+            t_get(t, got, to, 2 * LIMITS);
+            CHECK_BITS(got, want, LIMITS, 2);
+        }
+}
+
 static void cast_in_place(t_run *t) { /* past the first chunk, too: no element twice */
     size_t a, b;
     for (a = 0; a < 5; a++) {
@@ -823,7 +854,7 @@ static void doubles_refused(t_run *t) {
 
 const t_test t_suite_arrays[] = {{"cast.scalar_load_keeps_bits", scalar_load_keeps_bits, T_HOST},
     {"cast.pairs", cast_pairs, T_ALL}, {"cast.large", cast_large, T_ALL}, {"cast.streamed", cast_streamed, T_ALL},
-    {"cast.stochastic", cast_stochastic, T_ALL}, {"cast.in_place", cast_in_place, T_ALL},
+    {"cast.stochastic", cast_stochastic, T_ALL}, {"cast.stochastic_limits", cast_stochastic_limits, T_ALL}, {"cast.in_place", cast_in_place, T_ALL},
     {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL}, {"finite.lists", finite_lists, T_ALL},
     {"finite.every_pattern", finite_every_pattern, T_ALL}, {"finite.errors", finite_errors, T_ALL},
     {"cast.doubles", cast_doubles, T_ALL}, {"cast.doubles_stochastic", cast_doubles_stochastic, T_ALL},

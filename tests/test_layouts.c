@@ -1464,6 +1464,37 @@ static void weight_store_is_apply(t_run *t) {
         t_clear(t);
     }
 }
+static void apply_sums(t_run *t) { /* the sums of a window as an update: read before they become 0 */
+    float w[5] = {1.0f, -2.0f, 0.1f, 3.0f, 0.0f}, *got;
+    amp_params *p = NULL;
+    amp_params_desc pd = AMP_ZERO;
+    amp_param_desc e = AMP_ZERO;
+    amp_step_desc d = AMP_ZERO;
+    amp_array sums, beside;
+    size_t i;
+    pd.accumulate = 1;
+    CHECK_OK(amp_params_create(&p, t->ctx, &pd));
+    e.count = 5;
+    e.init = w;
+    CHECK_OK(amp_params_add(p, &e));
+    CHECK_OK(amp_params_commit(p));
+    d.lr = AMP_NONE;
+    set_grad(t, p, 0, 5, 0.5f);
+    CHECK_OK(amp_accumulate(p, NULL, 0));
+    CHECK_OK(amp_inspect(p, NULL, &d));
+    sums = amp_param_get(p, 0).accum;
+    beside = amp_arr((char *)sums.data + 4, AMP_F32);
+    CHECK_STATUS(amp_apply(p, 0, beside, 0), AMP_ERR_INVALID_ARG, "amp_apply accumulators overlap u");
+    CHECK_OK(amp_apply(p, 0, sums, 0));
+    CHECK_OK(amp_scaler_update(NULL));
+    got = weights(t, p, 0);
+    for (i = 0; i < 5; i++)
+        CHECK_F32(got[i], ref_sub(w[i], 0.5f));
+    t_get(t, got, sums.data, 4 * 5);
+    for (i = 0; i < 5; i++)
+        CHECK_F32(got[i], 0.0f);
+    amp_params_destroy(p);
+}
 static void apply_plain(t_run *t) { /* w - u; skips; overflow of a copy; arguments */
     float w[5] = {1.0f, -2.0f, 0.1f, 3.0f, 0.0f}, u[5] = {0.25f, 1e-9f, -0.3f, -70000.0f, 2.0f}, *got;
     amp_params *p = NULL;
@@ -1506,6 +1537,7 @@ static void apply_plain(t_run *t) { /* w - u; skips; overflow of a copy; argumen
     CHECK_STATUS(amp_apply(p, 0, amp_arr(NULL, AMP_F32), 0), AMP_ERR_INVALID_ARG, "amp_apply u");
     CHECK_STATUS(amp_apply(p, 0, amp_arr(ua.data, AMP_F16), 0), AMP_ERR_INVALID_ARG, "amp_apply u.dtype f16");
     CHECK_STATUS(amp_apply(p, 0, amp_arrn(ua.data, AMP_F32, 4), 0), AMP_ERR_INVALID_ARG, "amp_apply u.count");
+    CHECK_STATUS(amp_apply(p, 0, amp_param_get(p, 0).master, 0), AMP_ERR_INVALID_ARG, "amp_apply u overlaps master");
     CHECK_EQ(amp_apply(NULL, 0, ua, 0), AMP_ERR_INVALID_ARG);
     amp_params_destroy(p);
     amp_scaler_destroy(s);
@@ -1776,5 +1808,5 @@ const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},
     {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL}, {"layouts.apply_is_an_update", apply_is_an_update, T_ALL},
-    {"layouts.apply_plain", apply_plain, T_ALL}, {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
+    {"layouts.apply_plain", apply_plain, T_ALL}, {"layouts.apply_sums", apply_sums, T_ALL}, {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
     {"layouts.moments_are_drawn", moments_are_drawn, T_ALL}, {"layouts.ranks", ranks_agree, T_HOST}, {NULL, NULL, 0}};

@@ -512,6 +512,12 @@ static void outputs_apart(t_run *t) {
     l.dst[2].data = (char *)l.src[2].data + 4; /* in place would be right, beside it is not */
     CHECK_STATUS(amp_unscale(w.s, l.dst, NULL, l.src, 3), AMP_ERR_INVALID_ARG, "dst[2] overlaps grads[2]");
     lists_fill(&w, &l);
+    l.src[2].data = (char *)l.src[0].data + amp_dtype_size(l.src[0].dtype); /* in place, in either order */
+    CHECK_STATUS(amp_unscale(w.s, NULL, NULL, l.src, 3), AMP_ERR_INVALID_ARG, "grads[2] overlaps grads[0]");
+    l.src[1] = l.src[0];
+    l.src[0] = l.src[2];
+    CHECK_STATUS(amp_unscale(w.s, NULL, NULL, l.src, 2), AMP_ERR_INVALID_ARG, "grads[1] overlaps grads[0]");
+    lists_fill(&w, &l);
     l.dst[1].data = (char *)l.dst[0].data - 4 * 19;
     CHECK_STATUS(amp_params_grads_to(w.p, l.dst, 2), AMP_ERR_INVALID_ARG, "dst[1] overlaps dst[0]");
     l.dst[1].data = (char *)l.dst[0].data + 4 * 20;

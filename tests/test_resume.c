@@ -131,7 +131,8 @@ static void scaler_set(t_run *t) { /* get and set bring a scaler to the state of
     i.hysteresis_tracker = 3;
     CHECK_STATUS(amp_scaler_set(b, &i), AMP_ERR_INVALID_ARG, "amp_scaler_set hysteresis_tracker");
     CHECK_STATUS(amp_scaler_set(b, NULL), AMP_ERR_INVALID_ARG, "amp_scaler_set info");
-    CHECK_EQ(amp_scaler_set(NULL, &i), AMP_ERR_INVALID_ARG);
+    CHECK_EQ(amp_scaler_set(NULL, NULL), AMP_ERR_INVALID_ARG);
+    CHECK_OK(amp_scaler_set(NULL, &i)); /* as every other verb: a scaler that is off */
     i = set_info(t, b);
     CHECK_BITS(&i, &k, sizeof i, 1);
     t_note(t, "dead");
@@ -231,7 +232,10 @@ static void off_is_one(t_run *t) { /* 7 a: a kernel that reads the scale in cont
     CHECK_F32(x[0], 1.0f);
     CHECK_F32(x[1], 1.0f);
     CHECK_F32(set_info(t, s).scale, 1.0f);
-    CHECK_OK(amp_scaler_configure(s, &d));
+    CHECK_OK(amp_scaler_configure(s, &d)); /* twice is once */
+    t_get(t, &x[0], amp_scaler_scale_ptr(s), 4);
+    CHECK_F32(x[0], 1.0f);
+    CHECK_F32(set_info(t, s).scale, 1.0f);
     d.mode = AMP_SCALER_DYNAMIC;
     d.min_scale = 2.0f;
     CHECK_OK(amp_scaler_configure(s, &d)); /* and the scale from before is back */
@@ -241,11 +245,18 @@ static void off_is_one(t_run *t) { /* 7 a: a kernel that reads the scale in cont
     CHECK_F32(x[1], 1.0f / 65536.0f);
     amp_scaler_destroy(s);
     d.mode = AMP_SCALER_OFF;
-    CHECK_OK(amp_scaler_create(&s, t->ctx, &d));
-    d.mode = AMP_SCALER_STATIC;
     d.min_scale = 0;
+    CHECK_OK(amp_scaler_create(&s, t->ctx, &d)); /* one that begins off wakes with the scale that create would give */
+    d.mode = AMP_SCALER_STATIC;
     CHECK_OK(amp_scaler_configure(s, &d));
+    CHECK_F32(set_info(t, s).scale, 65536.0f);
+    d.mode = AMP_SCALER_OFF;
+    CHECK_OK(amp_scaler_configure(s, &d));
+    CHECK_OK(amp_scaler_set_scale(s, 1024.0f)); /* for the next mode */
     CHECK_F32(set_info(t, s).scale, 1.0f);
+    d.mode = AMP_SCALER_DYNAMIC;
+    CHECK_OK(amp_scaler_configure(s, &d));
+    CHECK_F32(set_info(t, s).scale, 1024.0f);
     amp_scaler_destroy(s);
 }
 

@@ -22,7 +22,8 @@ typedef struct ampi_cpu {
     pthread_mutex_t lock; /* of everything below, of next, and of merging results */
     pthread_cond_t start, done;
     pthread_t worker[255];
-    int32_t workers; /* that live; 0: all is done by the calling thread, and nothing is locked */
+    int32_t workers; /* that live; 0: all is done by the calling thread */
+    int32_t sharing; /* 1: several threads are at the tasks */
     int32_t started, quit;
     uint32_t running, round;
     uint64_t process; /* whose they are: fork() takes only the calling thread along */
@@ -41,18 +42,19 @@ static int ampi_has_workers(ampi_cpu *c) {
     if (c->workers && c->process != ampi_this_process()) c->workers = 0;
     return c->workers != 0;
 }
+/* Of tasks. A verb that needs no worker locks nothing: after fork() the lock may be held by one that is not there. */
 static void ampi_lock(ampi_cpu *c) {
-    if (c->workers) (void)pthread_mutex_lock(&c->lock);
+    if (c->sharing) (void)pthread_mutex_lock(&c->lock);
 }
 static void ampi_unlock(ampi_cpu *c) {
-    if (c->workers) (void)pthread_mutex_unlock(&c->lock);
+    if (c->sharing) (void)pthread_mutex_unlock(&c->lock);
 }
 static void ampi_run_tasks(ampi_cpu *c, ampi_workspace *w) { /* with the lock held */
     while (c->next < c->total) {
         size_t task = c->next++;
-        ampi_unlock(c);
+        (void)pthread_mutex_unlock(&c->lock);
         (c->fn)(c->arg, task, w);
-        ampi_lock(c);
+        (void)pthread_mutex_lock(&c->lock);
     }
 }
 /* Signals are for the program's threads: a worker takes only those that a fault of its own raises. */
@@ -95,10 +97,10 @@ static void ampi_signals_restore(ampi_signals old) { (void)old; }
 static int ampi_looked(ampi_cpu *c, const uint32_t *word) {
     uint32_t before = *word;
     int i;
-    ampi_unlock(c);
+    (void)pthread_mutex_unlock(&c->lock);
     for (i = 0; i < AMPI_LOOKS && AMPI_READ(word) == before; i++)
         AMPI_PAUSE();
-    ampi_lock(c);
+    (void)pthread_mutex_lock(&c->lock);
     return *word != before;
 }
 static void *ampi_worker(void *arg) {
@@ -123,7 +125,7 @@ static void *ampi_worker(void *arg) {
         AMPI_WRITE(&c->running, c->running - 1);
         if (c->running == 0) (void)pthread_cond_signal(&c->done);
     }
-    ampi_unlock(c);
+    (void)pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 /* work: about how many elements there are in all. Waking threads costs as much as some ten thousand of them. */
@@ -137,7 +139,8 @@ static void ampi_parallel(
         return;
     }
     before = ampi_hold();
-    ampi_lock(c);
+    (void)pthread_mutex_lock(&c->lock);
+    c->sharing = 1;
     c->fn = fn;
     c->arg = arg;
     c->next = 0;
@@ -148,7 +151,8 @@ static void ampi_parallel(
     if (c->running) (void)ampi_looked(c, &c->running);
     while (c->running)
         (void)pthread_cond_wait(&c->done, &c->lock);
-    ampi_unlock(c);
+    c->sharing = 0;
+    (void)pthread_mutex_unlock(&c->lock);
     ampi_release(before);
 }
 static void ampi_pool_end(ampi_cpu *c) {
@@ -160,11 +164,11 @@ static void ampi_pool_stop(ampi_cpu *c) {
     int i, before;
     if (!ampi_has_workers(c)) return;
     before = ampi_hold();
-    ampi_lock(c);
+    (void)pthread_mutex_lock(&c->lock);
     c->quit = 1;
     AMPI_WRITE(&c->round, c->round + 1);
     (void)pthread_cond_broadcast(&c->start);
-    ampi_unlock(c);
+    (void)pthread_mutex_unlock(&c->lock);
     for (i = 0; i < c->workers; i++)
         (void)pthread_join(c->worker[i], NULL);
     ampi_release(before);

@@ -356,10 +356,11 @@ static amp_status ampi_cpu_apply(amp_ctx *ctx, const amp_apply_job *job) {
     const amp_param_entry *p = &job->table.entries[job->param];
     ampi_step_job j = ampi_step_of(ctx);
     j.apply = job;
-    if (job->accum) ampi_zero_accum(p);
-    if (job->record->skip) return AMP_OK;
-    (void)ampi_run(j.c, ampi_chunks((size_t)p->count), (double)p->count, ampi_cpu_apply_task, &j);
-    ampi_end_update(&j, job->record);
+    if (!job->record->skip) {
+        (void)ampi_run(j.c, ampi_chunks((size_t)p->count), (double)p->count, ampi_cpu_apply_task, &j);
+        ampi_end_update(&j, job->record);
+    }
+    if (job->accum) ampi_zero_accum(p); /* the update may be these */
     return AMP_OK;
 }
 

@@ -102,6 +102,9 @@ AMP_API amp_status amp_histogram_count(amp_ctx *ctx, amp_histogram *out, const a
     AMPI_VERB(ctx, histogram_count, (ctx, out, arrays, n_arrays));
 }
 
+static int ampi_is_positive(float x) { /* also where the caller's processor takes subnormal numbers for 0 */
+    return ampi_bits(x) - 1u < 0x7f800000u;
+}
 static int ampi_log2_floor(float x) { /* of a positive float: floor(log2 x) */
     uint32_t u = ampi_bits(x);
     int e = (int)(u >> 23) - 127;
@@ -117,7 +120,7 @@ typedef struct ampi_limits { /* of a dtype, as exponents of 2 */
 } ampi_limits;
 static ampi_limits ampi_limits_of(amp_dtype dtype) {
     ampi_format f = ampi_format_of(dtype);
-    ampi_limits l = {-149, -126, 128}; /* a float holds everything that a float holds */
+    ampi_limits l = {-150, -126, 128}; /* a float holds everything that a float holds */
     if (dtype == AMP_F32) return l;
     l.subnormal = (int)f.emin - 127;
     l.lost = l.subnormal - (int)f.mant - 1;
@@ -129,7 +132,7 @@ AMP_API amp_fates amp_histogram_fates(const amp_histogram *h, amp_dtype dtype, f
     ampi_limits l;
     uint64_t all = 0, lost = 0, subnormal = 0, over = 0;
     int e, shift;
-    if (!h || !ampi_is_dtype(dtype) || !(scale > 0.0f)) return f;
+    if (!h || !ampi_is_dtype(dtype) || !ampi_is_positive(scale)) return f;
     l = ampi_limits_of(dtype);
     shift = ampi_log2_floor(scale);
     for (e = 0; e < 255; e++) {
@@ -154,11 +157,11 @@ AMP_API void amp_histogram_add(amp_histogram *sum, const amp_histogram *more) {
     sum->nan += more->nan;
     for (e = 0; e < 256; e++)
         sum->pow2[e] += more->pow2[e];
-    if (sum->amax < more->amax) sum->amax = more->amax;
+    if (ampi_bits(sum->amax) < ampi_bits(more->amax)) sum->amax = more->amax;
 }
 AMP_API float amp_histogram_suggest_scale(const amp_histogram *h) {
     int k;
-    if (!h || !(h->amax > 0.0f) || !amp_is_finite(h->amax)) return 65536.0f;
+    if (!h || !ampi_is_positive(h->amax) || !amp_is_finite(h->amax)) return 65536.0f;
     k = 14 - ampi_log2_floor(h->amax);                     /* amax < 2^(e+1), so amax * 2^k < 2^15 */
     if ((ampi_bits(h->amax) & 0x7fffffu) > 0x7fe000u) k--; /* 65504 / 2 is just below 2^15 */
     if (k > 100) k = 100;

@@ -127,11 +127,15 @@ static amp_status ampi_alloc_block(amp_ctx *ctx, void **out, size_t bytes, const
     blocks->ptr = p;
     blocks->bytes = bytes;
     blocks->row = row;
+    blocks->given = 0;
     *out = p;
     return AMP_OK;
 }
 static amp_status ampi_do_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
-    return ampi_alloc_block(ctx, out, bytes, label, 0);
+    AMPI_CHECK(!label || strcmp(label, "total") != 0, "label \"total\" is that of all rows");
+    AMPI_TRY(ampi_alloc_block(ctx, out, bytes, label, 0));
+    if (*out) ctx->blocks[ctx->n_blocks - 1].given = 1;
+    return AMP_OK;
 }
 AMP_API amp_status amp_alloc(amp_ctx *ctx, void **out, size_t bytes, const char *label) {
     if (out) *out = NULL;
@@ -143,20 +147,28 @@ static void ampi_drop_casts(ampi_scope *s, const void *data, size_t bytes);
 static void ampi_wrote(amp_ctx *ctx, const void *data, size_t bytes) {
     if (ctx->scope && data) ampi_drop_casts(ctx->scope, data, bytes);
 }
+/* The block that begins at ptr, usually a young one; or NULL. */
+static ampi_block *ampi_block_at(amp_ctx *ctx, const void *ptr) {
+    size_t i = ctx->n_blocks;
+    while (i > 0 && ctx->blocks[i - 1].ptr != ptr)
+        i--;
+    return i ? &ctx->blocks[i - 1] : NULL;
+}
+static void ampi_free_block(amp_ctx *ctx, void *ptr) { /* NULL is fine */
+    ampi_block *b = ptr ? ampi_block_at(ctx, ptr) : NULL;
+    if (!b) return;
+    ampi_wrote(ctx, ptr, b->bytes);
+    (ctx->b->release)(ctx, ptr, b->bytes);
+    ctx->rows[0].bytes -= b->bytes;
+    ctx->rows[b->row].bytes -= b->bytes;
+    ctx->n_blocks--;
+    memmove(b, b + 1, (size_t)(&ctx->blocks[ctx->n_blocks] - b) * sizeof *b);
+}
 static amp_status ampi_do_free(amp_ctx *ctx, void *ptr) {
-    size_t i;
-    if (!ptr) return AMP_OK;
-    for (i = ctx->n_blocks; i-- > 0;)
-        if (ctx->blocks[i].ptr == ptr) { /* usually a young one */
-            ampi_wrote(ctx, ptr, ctx->blocks[i].bytes);
-            (ctx->b->release)(ctx, ptr, ctx->blocks[i].bytes);
-            ctx->rows[0].bytes -= ctx->blocks[i].bytes;
-            ctx->rows[ctx->blocks[i].row].bytes -= ctx->blocks[i].bytes;
-            memmove(&ctx->blocks[i], &ctx->blocks[i + 1], (ctx->n_blocks - i - 1) * sizeof *ctx->blocks);
-            ctx->n_blocks--;
-            return AMP_OK;
-        }
-    return AMPI_INVALID("ptr was not given by amp_alloc of this context, or is freed already");
+    const ampi_block *b = ampi_block_at(ctx, ptr);
+    AMPI_CHECK(!ptr || (b && b->given), "ptr was not given by amp_alloc of this context, or is freed already");
+    ampi_free_block(ctx, ptr);
+    return AMP_OK;
 }
 AMP_API amp_status amp_free(amp_ctx *ctx, void *ptr) { AMPI_VERB(ctx, free, (ctx, ptr)); }
 

@@ -67,6 +67,7 @@ static const void *ampi_this_thread(void) { return &errno; } /* each has its own
 typedef struct ampi_block {
     void *ptr;
     size_t bytes, row;
+    int given; /* by amp_alloc: amp_free may have it back */
 } ampi_block;
 typedef struct ampi_scope ampi_scope;
 

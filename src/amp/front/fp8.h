@@ -51,11 +51,11 @@ static amp_status ampi_fp8_allocate(amp_fp8 *f) {
     AMPI_REQUIRE(ampi_product(&each, f->desc.tensors, f->desc.history) && each <= (size_t)-1 / 8 - states,
         AMP_ERR_NO_MEMORY, "desc.tensors histories of desc.history numbers are too much");
     f->words = states + each;
-    AMPI_TRY(ampi_do_alloc(ctx, &mem, f->words * 4, "fp8"));
+    AMPI_TRY(ampi_alloc_block(ctx, &mem, f->words * 4, "fp8", 0));
     f->states = (amp_fp8_state *)mem;
     if (f->desc.history) f->history = (float *)mem + states;
     st = ampi_fp8_fill(f);
-    if (st != AMP_OK) (void)ampi_do_free(ctx, mem);
+    if (st != AMP_OK) ampi_free_block(ctx, mem);
     return st;
 }
 static amp_status ampi_do_fp8_create(amp_fp8 **out, amp_ctx *ctx, int version, size_t size, const amp_fp8_desc *desc) {
@@ -89,7 +89,7 @@ AMP_API amp_status amp_fp8_create_checked(
 static void ampi_do_fp8_destroy(amp_fp8 *f) {
     amp_ctx *ctx = f->ctx;
     AMPI_UNLINK(amp_fp8, ctx->fp8s, f, next);
-    (void)ampi_do_free(ctx, f->states);
+    ampi_free_block(ctx, f->states);
     ampi_host_drop(ctx, f, sizeof *f);
 }
 AMP_API void amp_fp8_destroy(amp_fp8 *f) { AMPI_DESTROY(AMPI_CTX(f), fp8_destroy, (f)); }

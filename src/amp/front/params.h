@@ -337,7 +337,7 @@ static void ampi_params_undo(amp_params *p) { /* back to "not committed" */
         ampi_weights_changed(p->ctx, p);
     }
     for (i = 0; i < AMPI_ARENAS; i++) {
-        (void)ampi_do_free(p->ctx, p->arena[i]);
+        ampi_free_block(p->ctx, p->arena[i]);
         p->arena[i] = NULL;
     }
     if (p->ctx->b->mirror_destroy) (p->ctx->b->mirror_destroy)(p->ctx, p->mirror);

@@ -88,8 +88,8 @@ static const ampi_rule *ampi_rule_of(const amp_params *p, const amp_scaler *s, a
 }
 
 static int ampi_is_at_rest(const amp_params *p) { /* no gradient is half-way between unscale and update */
-    ampi_phase now = ampi_phase_for(p, p->scaler);
-    return now == AMPI_READY || now == AMPI_STEPPED || now == AMPI_SUMMED;
+    const ampi_phase now = ampi_phase_for(p, p->scaler);
+    return !p->holds && (now == AMPI_READY || now == AMPI_STEPPED || now == AMPI_SUMMED);
 }
 
 /* forgets the scaler, and with it the hold on its scale */

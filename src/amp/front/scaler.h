@@ -84,9 +84,10 @@ static amp_status ampi_do_scaler_create(
     amp_status st;
     void *mem;
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
-    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF nothing else counts */
-        state.scale = ampi_nonzero(d.scale) ? d.scale : 65536.0f;
-        AMPI_TRY(ampi_check_scale(ctx, "desc.scale", state.scale));
+    if (!ampi_nonzero(d.scale)) d.scale = 65536.0f;
+    AMPI_TRY(ampi_check_scale(ctx, "desc.scale", d.scale));
+    if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF no rule counts */
+        state.scale = d.scale;
         AMPI_TRY(ampi_scaler_rule(ctx, &state, &d));
         state.hysteresis_tracker = state.hysteresis;
         state.inverse = ampi_inverse(state.scale);
@@ -96,10 +97,10 @@ static amp_status ampi_do_scaler_create(
     AMPI_TRY((ctx->b->may_wait)(ctx));
     s = (amp_scaler *)ampi_host_new(ctx, sizeof *s);
     AMPI_MEMORY(s);
-    st = ampi_do_alloc(ctx, &mem, sizeof state, "scaler");
+    st = ampi_alloc_block(ctx, &mem, sizeof state, "scaler", 0);
     if (st == AMP_OK) st = ampi_settle(ctx, (ctx->b->copy)(ctx, mem, &state, sizeof state));
     if (st != AMP_OK) {
-        (void)ampi_do_free(ctx, mem);
+        ampi_free_block(ctx, mem);
         ampi_host_drop(ctx, s, sizeof *s);
         return st;
     }
@@ -109,6 +110,7 @@ static amp_status ampi_do_scaler_create(
     ctx->scalers = s;
     s->serial = ++ctx->serial;
     s->off = d.mode == AMP_SCALER_OFF;
+    s->kept = d.scale;
     *out = s;
     return AMP_OK;
 }
@@ -123,7 +125,7 @@ static void ampi_do_scaler_destroy(amp_scaler *s) {
     while (s->tied)
         ampi_untie(s->tied);
     AMPI_UNLINK(amp_scaler, ctx->scalers, s, next);
-    (void)ampi_do_free(ctx, s->state);
+    ampi_free_block(ctx, s->state);
     ampi_host_drop(ctx, s, sizeof *s);
 }
 AMP_API void amp_scaler_destroy(amp_scaler *s) { AMPI_DESTROY(AMPI_CTX(s), scaler_destroy, (s)); }
@@ -205,6 +207,7 @@ static amp_status ampi_do_scaler_set_scale(amp_scaler *s, float scale) {
     amp_ctx *ctx = s->ctx;
     amp_scaler_state t;
     AMPI_TRY(ampi_check_scale(ctx, "scale", scale));
+    if (s->off) s->kept = scale;
     if (s->off) return AMP_OK;
     AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
@@ -246,31 +249,33 @@ static amp_status ampi_do_scaler_set(amp_scaler *s, const amp_scaler_info *info)
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info) {
+    if (!s) return info ? AMP_OK : AMP_ERR_INVALID_ARG;
     AMPI_VERB_OF(s, scaler_set, (s, info));
 }
 
-/* A scaler that is off has scale 1 in context memory, too; *kept has the one before. */
-static void ampi_scaler_switch(amp_scaler_state *t, float *kept, int was_off) {
-    int off = t->mode == (uint32_t)AMP_SCALER_OFF;
-    if (off == was_off) return;
-    if (off) *kept = t->scale;
-    t->scale = off || !ampi_nonzero(*kept) ? 1.0f : *kept;
-    t->inverse = ampi_inverse(t->scale);
-}
+/* A scaler that is off has scale 1 in context memory, too; the one before is kept for the next mode. */
 static amp_status ampi_do_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
     amp_ctx *ctx = s->ctx;
+    const int was_off = s->off;
     amp_scaler_state t;
-    float kept = s->kept;
+    float kept;
+    int off;
     AMPI_CHECK_DESC(desc);
     AMPI_CHECK(!ampi_nonzero(desc->scale), "desc.scale is not 0 (amp_scaler_set_scale sets it)");
+    off = desc->mode == AMP_SCALER_OFF;
+    if (off != was_off) AMPI_TRY(ampi_check_held(ctx, s));
     AMPI_TRY(ampi_scaler_read(s, &t));
-    if (s->off && ampi_nonzero(kept)) t.scale = kept; /* the rule is checked with the scale that it will work with */
+    if (was_off) t.scale = s->kept; /* the rule is checked with the scale that it will work with */
     AMPI_TRY(ampi_scaler_rule(ctx, &t, desc));
     if (t.hysteresis_tracker > t.hysteresis) t.hysteresis_tracker = t.hysteresis;
-    ampi_scaler_switch(&t, &kept, s->off);
+    kept = t.scale;
+    if (off) t.scale = 1.0f;
+    if (off != was_off) t.found = 0;
+    t.inverse = ampi_inverse(t.scale);
     AMPI_TRY(ampi_scaler_write(s, &t));
-    s->off = desc->mode == AMP_SCALER_OFF;
     s->kept = kept;
+    s->off = off;
+    if (off != was_off) ampi_next_iteration(s);
     return AMP_OK;
 }
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc) {
@@ -300,6 +305,22 @@ static amp_status ampi_check_unscaled(amp_ctx *ctx, const amp_array *dst, const 
     }
     return AMP_OK;
 }
+/* In place: what stands in the list twice would be divided twice. Most lists lie in the order of their addresses. */
+static amp_status ampi_check_once(amp_ctx *ctx, const amp_array *grads, size_t n) {
+    uintptr_t end = 0; /* of all so far */
+    size_t i, k;
+    for (i = 0; i < n; i++) {
+        const uintptr_t first = (uintptr_t)grads[i].data;
+        const size_t bytes = grads[i].count * amp_dtype_size(grads[i].dtype);
+        for (k = 0; first < end && k < i; k++) {
+            const size_t before = grads[k].count * amp_dtype_size(grads[k].dtype);
+            AMPI_CHECK(!ampi_overlap(grads[i].data, bytes, grads[k].data, before), "grads[%llu] overlaps grads[%llu]",
+                AMPI_ULL(i), AMPI_ULL(k));
+        }
+        if (end < first + bytes) end = first + bytes;
+    }
+    return AMP_OK;
+}
 static amp_status ampi_unscale_by_nothing(
     const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n) {
     if (dst || (n && !grads)) return AMP_ERR_INVALID_ARG; /* without a context: no sentence */
@@ -312,10 +333,11 @@ static amp_status ampi_do_unscale(
     amp_finite_report r = AMP_ZERO;
     size_t i;
     AMPI_TRY(ampi_check_list(ctx, grads, n));
+    if (!dst) AMPI_TRY(ampi_check_once(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
-    for (i = 0; dst && i < n; i++)
-        ampi_wrote_array(ctx, dst[i], grads[i].count);
+    for (i = 0; (dst || !s->off) && i < n; i++)
+        ampi_wrote_array(ctx, dst ? dst[i] : grads[i], grads[i].count);
     if (report) AMPI_TRY((ctx->b->may_wait)(ctx));
     if (!s->off) {
         AMPI_TRY((ctx->b->finite)(ctx, dst, grads, n, s->state, report ? &r : NULL));

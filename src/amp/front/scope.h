@@ -56,14 +56,14 @@ struct ampi_scope {
 
 static void ampi_free_arenas(amp_ctx *ctx, ampi_arenas *a) {
     while (a->n)
-        (void)ampi_do_free(ctx, a->list[--a->n]);
+        ampi_free_block(ctx, a->list[--a->n]);
 }
 static void ampi_scope_destroy(amp_ctx *ctx) {
     ampi_scope *s = ctx->scope;
     if (!s) return;
     ampi_free_arenas(ctx, &s->retired);
     ampi_free_arenas(ctx, &s->outgrown);
-    (void)ampi_do_free(ctx, s->arena);
+    ampi_free_block(ctx, s->arena);
     ampi_host_drop(ctx, s->outgrown.list, s->outgrown.cap * sizeof *s->outgrown.list);
     ampi_host_drop(ctx, s->retired.list, s->retired.cap * sizeof *s->retired.list);
     ampi_host_drop(ctx, s->cached, s->cap_cached * sizeof *s->cached);
@@ -195,9 +195,9 @@ static amp_status ampi_scope_put_away(amp_ctx *ctx) {
 static amp_status ampi_scope_new_arena(amp_ctx *ctx, size_t bytes) {
     ampi_scope *s = ctx->scope;
     void *arena = NULL;
-    AMPI_TRY(ampi_do_alloc(ctx, &arena, bytes, "autocast"));
+    AMPI_TRY(ampi_alloc_block(ctx, &arena, bytes, "autocast", 0));
     if (ampi_scope_put_away(ctx) != AMP_OK) {
-        (void)ampi_do_free(ctx, arena);
+        ampi_free_block(ctx, arena);
         return AMP_ERR_NO_MEMORY;
     }
     s->arena = (char *)arena;

@@ -564,6 +564,14 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
     return (ctx->b->may_wait)(ctx);
 }
 
+/* Loading gives the scalers their scale. */
+static amp_status ampi_check_loaded(amp_ctx *ctx, const amp_state_desc *st) {
+    size_t i;
+    for (i = 0; i < st->n_scalers; i++)
+        AMPI_STAGE(!st->scalers[i] || !ampi_held(st->scalers[i], NULL),
+            "an accumulation window (amp_window_begin) holds the scale of state.scalers[%llu]", AMPI_ULL(i));
+    return AMP_OK;
+}
 static amp_status ampi_file_begin(ampi_file *f, size_t buffer_bytes) {
     amp_ctx *ctx = f->ctx;
     f->sum = ampi_xxh_begin();
@@ -630,6 +638,7 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     unsigned mode;
     ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
+    AMPI_TRY(ampi_check_loaded(ctx, state));
     AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));

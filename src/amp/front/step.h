@@ -285,6 +285,20 @@ AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc
     return ampi_step_verb(AMPI_STEP_BUSY("amp_inspect"), p, s, desc, call);
 }
 
+/* An update may be the gradients or the sums of a window, but no part of what it changes. */
+static amp_status ampi_check_update(amp_ctx *ctx, const amp_param_entry *e, amp_array u) {
+    const size_t n = (size_t)e->count;
+    const amp_array model = ampi_entry_array(e->model, e->model_dtype, e->count);
+    const amp_array sums = ampi_entry_array(u.data == e->accum ? NULL : e->accum, AMP_F32, e->count);
+    const ampi_extent r[5] = {
+        ampi_extent_of("u", u, n, 1, 0),
+        ampi_extent_of("the parameter's master", ampi_entry_master(e), n, 0, 1),
+        ampi_extent_of("the parameter's model copy", model, n, 0, 1),
+        ampi_extent_of("the parameter's low part", ampi_entry_low(e), n, 0, 1),
+        ampi_extent_of("the parameter's accumulators", sums, n, 0, 1),
+    };
+    return ampi_check_extents(ctx, r, 5);
+}
 static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates) {
     amp_ctx *ctx = p->ctx;
     const ampi_rule *rule;
@@ -295,6 +309,7 @@ static amp_status ampi_do_apply(amp_params *p, size_t i, amp_array u, uint32_t w
     AMPI_CHECK(u.dtype == AMP_F32, "u.dtype is %s; f32 is needed", amp_dtype_name(u.dtype));
     AMPI_CHECK((uintptr_t)u.data % sizeof(float) == 0, "u.data is not aligned to the %d bytes of its elements",
         (int)sizeof(float));
+    AMPI_TRY(ampi_check_update(ctx, &p->entries[i], u));
     AMPI_STAGE(!ampi_param_at(p, i)->unused, "amp_params_use has left parameter %llu out", AMPI_ULL(i));
     rule = &ampi_rules[p->phase][AMPI_DO_APPLY];
     AMPI_TRY(ampi_check_phase(ctx, p, NULL, rule));

@@ -119,9 +119,9 @@ typedef struct amp_linear_desc { /* one layer: fill it once, use it for forward 
 AMP_API amp_status amp_linear_forward(amp_ctx *ctx, const amp_linear_desc *l);
 AMP_API amp_status amp_linear_backward(amp_ctx *ctx, const amp_linear_desc *l);
 /* dst[cols] = sums over the rows of src[rows, cols]: a bias gradient alone, as amp_linear_backward's dbias. Any dtypes.
-   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double, rounded once. rows 0: dst becomes
-   0, or stays with accumulate 1. dst and src do not overlap. Class: enqueue. Numerics: the rule of sums (>>sums), bit
-   contract. */
+   ld: elements between rows of src, 0 => cols. accumulate 1: added to dst, in double. The sum is rounded to FP32, then
+   to dst's dtype. rows 0: dst becomes 0, or stays with accumulate 1. dst and src do not overlap. Class: enqueue.
+   Numerics: the rule of sums (>>sums), bit contract. */
 AMP_API amp_status amp_column_sums(
     amp_ctx *ctx, amp_array dst, amp_array src, size_t rows, size_t cols, size_t ld, uint32_t accumulate);
 /* amp_gemm_tune for each of its products whose output (y, dx, dw) is given; writes the record. Class: setup. */

@@ -53,13 +53,16 @@ typedef struct amp_scaler_info {
 /* The state of s; of NULL: that of a scaler that is off (scale 1). Class: query. */
 AMP_API amp_status amp_scaler_get(amp_scaler *s, amp_scaler_info *out);
 /* Sets the scale by hand, as PyTorch's update(new_scale): all sets start anew, what was found is forgotten, and the
-   growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. Class: query. */
+   growth tracker stays. Refuses what create refuses. Lowers the floor or raises the ceiling if needed. OFF: the scale
+   is for the mode after it. Class: query. */
 AMP_API amp_status amp_scaler_set_scale(amp_scaler *s, float scale);
 /* Sets what amp_scaler_get gives. Get it, change what you know (PyTorch's state_dict: scale and _growth_tracker),
-   and set it. Otherwise as set_scale. dead = 0 also forgets the overflows that led to it. Class: query. */
+   and set it. Otherwise as set_scale. dead = 0 also forgets the overflows that led to it. OFF: nothing. Class: query.
+   */
 AMP_API amp_status amp_scaler_set(amp_scaler *s, const amp_scaler_info *info);
 /* Replaces the rule; keeps scale, trackers and counters. desc->scale must be 0. OFF: the scale is 1 until another mode
-   restores the previous one. Class: query. */
+   restores the previous one (of a scaler that began OFF: create's); to OFF and back, all sets start anew, and STAGE
+   inside an accumulation window. Class: query. */
 AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *desc);
 /* The verbs in PyTorch's order. Each parameter set goes through READY -> UNSCALED -> STEPPED on its own;
    amp_scaler_update starts the next iteration for all sets of the scaler. That is host state, checked when the verb is
@@ -71,9 +74,10 @@ AMP_API amp_status amp_scaler_configure(amp_scaler *s, const amp_scaler_desc *de
    nothing. Class: enqueue. */
 AMP_API amp_status amp_scaler_unscale(amp_scaler *s, amp_params *p);
 /* The same for n arrays outside a parameter set, for loops with their own optimizer. It may be called for several
-   lists. dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place. For FP16 gradients give FP32
-   arrays: written back as FP16, the small ones that scaling saved would be lost again. Skip your update if the report's
-   nan + inf > 0 (overflow in the division counts as inf). Class: enqueue if report is NULL, else query. */
+   lists. dst[i] = grads[i] / scale, rounded to dst[i]'s dtype; dst NULL => in place, and no two overlap. For FP16
+   gradients give FP32 arrays: written back as FP16, the small ones that scaling saved would be lost again. Skip your
+   update if the report's nan + inf > 0 (overflow in the division counts as inf). Class: enqueue if report is NULL, else
+   query. */
 AMP_API amp_status amp_unscale(
     amp_scaler *s, const amp_array *dst, amp_finite_report *report, const amp_array *grads, size_t n);
 /* The next loss scale, from everything checked since the last update; all sets are READY again. STAGE when nothing was

@@ -85,7 +85,8 @@ AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: hos
    set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
-   are: not in a skipped step, in the set's layout, rounded and checked for overflow. with_rates 0: w = w - u; 1:
+   are: not in a skipped step, in the set's layout, rounded and checked for overflow. It may be the set's gradient or
+   accumulators, but overlaps nothing else of the parameter. with_rates 0: w = w - u; 1:
    w = w * (1 - lr*wd) - lr * u, with the rates of the parameter's group. Once for each parameter (not checked),
    after amp_inspect and before amp_scaler_update (else STAGE). Class: enqueue. */
 AMP_API amp_status amp_apply(amp_params *p, size_t i, amp_array u, uint32_t with_rates);

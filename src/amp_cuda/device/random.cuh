@@ -39,15 +39,16 @@ AMPI_K void ampi_k_exact_words(
     for (k = 0; k < 8u; k++)
         w[k / each] |= ampi_encode(x[k], t, how, r[k], saturate) << (32u / each * (k % each));
 }
-/* Stochastic, the quick way, for 16 bits, of the first n; 0 where it is wrong: NaN, Inf, the last binade. Of BF16 the
-   fraction is what is cut off, so it is added where it lies. */
+/* Stochastic, the quick way, for 16 bits, of the first n; 0 where it may be wrong: NaN, Inf, the last binade, which the
+   sum of squares shows, for none takes from another. Of BF16 the fraction is what is cut off, so it is added where it
+   lies. */
 AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, const uint32_t r[8], uint32_t n) {
-    const float large = ampi_float(t == AMP_BF16 ? 0x40000000u : 0x78000000u); /* makes an Inf of the last binade */
+    const float limit = ampi_float(t == AMP_BF16 ? 0x7f800000u : 0x4e800000u); /* Inf; 32,768 squared */
     uint32_t k;
     float sum = 0.0f;
     AMP_UNROLL
     for (k = 0; k < n; k++)
-        sum = AMP_FMA(ampi_float(x[k]), large, sum);
+        sum = AMP_FMA(ampi_float(x[k]), ampi_float(x[k]), sum);
     AMP_UNROLL
     for (k = 0; k < n / 2u; k++) {
         uint32_t a = x[2u * k], b = x[2u * k + 1u];
@@ -56,7 +57,7 @@ AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, c
         else
             w[k] = ampi_k_drawn_half(a, r[2u * k]) | ampi_k_drawn_half(b, r[2u * k + 1u]) << 16;
     }
-    return amp_is_finite(sum);
+    return sum < limit;
 }
 AMPI_K int ampi_k_short_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8]) {
     if (how == AMP_NEAREST) return ampi_k_quick_words(w, x, t);

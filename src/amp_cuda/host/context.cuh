@@ -367,11 +367,14 @@ static cudaError_t ampi_cu_take(ampi_cuda *c, void **out, size_t bytes, const ch
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
     return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
-/* Not while the stream is being captured. */
+/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. */
 static void ampi_cu_give(ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
     ampi_cu_relax(c);
-    if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
+    if (!bytes) {
+        (void)cudaStreamSynchronize(c->stream);
+        (void)cudaFreeHost(p);
+    } else if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
         (void)cudaStreamSynchronize(c->stream);
         c->allocator.free_fn(p, bytes, c->allocator.user);
     } else if (c->flags & AMP_CUDA_POOL) {

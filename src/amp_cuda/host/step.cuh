@@ -46,12 +46,7 @@ static amp_status ampi_cu_mirror_create(amp_ctx *ctx, amp_step_mirror **out) {
     return AMP_OK;
 }
 static void ampi_cu_mirror_destroy(amp_ctx *ctx, amp_step_mirror *m) {
-    ampi_cuda *c = ampi_cu_self(ctx);
-    if (!m) return;
-    (void)ampi_cu_here(c);
-    ampi_cu_relax(c);
-    (void)cudaStreamSynchronize(c->stream); /* queued steps write to it */
-    (void)cudaFreeHost(m);
+    if (m) ampi_cu_release(ctx, m, 0);
 }
 /* 1: it was whole. */
 static int ampi_cu_mirror_read(const amp_step_mirror *mirror, amp_step_record *out) {
