@@ -854,12 +854,12 @@ static void doubles_refused(t_run *t) {
 
 const t_test t_suite_arrays[] = {{"cast.scalar_load_keeps_bits", scalar_load_keeps_bits, T_HOST},
     {"cast.pairs", cast_pairs, T_ALL}, {"cast.large", cast_large, T_ALL}, {"cast.streamed", cast_streamed, T_ALL},
-    {"cast.stochastic", cast_stochastic, T_ALL}, {"cast.stochastic_limits", cast_stochastic_limits, T_ALL}, {"cast.in_place", cast_in_place, T_ALL},
-    {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL}, {"finite.lists", finite_lists, T_ALL},
-    {"finite.every_pattern", finite_every_pattern, T_ALL}, {"finite.errors", finite_errors, T_ALL},
-    {"cast.doubles", cast_doubles, T_ALL}, {"cast.doubles_stochastic", cast_doubles_stochastic, T_ALL},
-    {"finite.doubles", finite_doubles, T_ALL}, {"cast.doubles_refused", doubles_refused, T_ALL},
-    {"histogram.lists", histogram_lists, T_ALL}, {"histogram.every_pattern", histogram_every_pattern, T_ALL},
-    {"finite.empty_entries", empty_entries, T_ALL}, {"histogram.errors", histogram_errors, T_ALL},
-    {"histogram.shares", histogram_shares, T_HOST}, {"histogram.add", histogram_add, T_HOST},
-    {"histogram.suggest_scale", suggest_scale, T_HOST}, {NULL, NULL, 0}};
+    {"cast.stochastic", cast_stochastic, T_ALL}, {"cast.stochastic_limits", cast_stochastic_limits, T_ALL},
+    {"cast.in_place", cast_in_place, T_ALL}, {"cast.overlap", cast_overlap, T_ALL}, {"cast.errors", cast_errors, T_ALL},
+    {"finite.lists", finite_lists, T_ALL}, {"finite.every_pattern", finite_every_pattern, T_ALL},
+    {"finite.errors", finite_errors, T_ALL}, {"cast.doubles", cast_doubles, T_ALL},
+    {"cast.doubles_stochastic", cast_doubles_stochastic, T_ALL}, {"finite.doubles", finite_doubles, T_ALL},
+    {"cast.doubles_refused", doubles_refused, T_ALL}, {"histogram.lists", histogram_lists, T_ALL},
+    {"histogram.every_pattern", histogram_every_pattern, T_ALL}, {"finite.empty_entries", empty_entries, T_ALL},
+    {"histogram.errors", histogram_errors, T_ALL}, {"histogram.shares", histogram_shares, T_HOST},
+    {"histogram.add", histogram_add, T_HOST}, {"histogram.suggest_scale", suggest_scale, T_HOST}, {NULL, NULL, 0}};

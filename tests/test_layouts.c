@@ -1808,5 +1808,6 @@ const t_test t_suite_layouts[] = {{"layouts.split_bits", split_bits, T_HOST},
     {"layouts.accumulate_errors", accumulate_errors, T_ALL}, {"layouts.inverse_in_product", inverse_in_product, T_ALL},
     {"layouts.unscaled", unscaled_is_checked, T_ALL}, {"layouts.hooks", hooks_run, T_ALL},
     {"layouts.hook_calls_verbs", hook_calls_verbs, T_ALL}, {"layouts.apply_is_an_update", apply_is_an_update, T_ALL},
-    {"layouts.apply_plain", apply_plain, T_ALL}, {"layouts.apply_sums", apply_sums, T_ALL}, {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
+    {"layouts.apply_plain", apply_plain, T_ALL}, {"layouts.apply_sums", apply_sums, T_ALL},
+    {"layouts.weight_store_is_apply", weight_store_is_apply, T_CPU},
     {"layouts.moments_are_drawn", moments_are_drawn, T_ALL}, {"layouts.ranks", ranks_agree, T_HOST}, {NULL, NULL, 0}};

@@ -70,7 +70,7 @@ product_missing_order    test  .     test  race uninit uninit test
 product_shared_workspace .     .     .     race .      .      .
 swallowed_error          test  test  test  test test   test   test
 leak_on_error_path       leak  leak  leak  leak leak   leak   leak
-claimed_result           test  .     test  test test   uninit test
+claimed_result           test  .     test  test uninit uninit test
 contraction              .     .     .     .    .      .      test
 '
 run() {    # COLUMN NAME good|bad
