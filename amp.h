@@ -100,7 +100,7 @@
 
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
-               setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: frees after it).
+               setup    allocates or frees; may synchronise; CAPTURE in a capture (amp_free: after it, of 64 blocks at most).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
@@ -692,8 +692,9 @@ typedef struct amp_step_desc {
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
        ranks there (Inf and NaN stay; STAGE if they were unscaled or accumulated). reduce_totals_fn is called between
        the sums and what is computed from them: for sharded sets, add up sum, nan, inf and overflow of *totals over the
-       ranks. Both are called while the verb enqueues, on its thread, must queue their work on the context's stream, and
-       may call verbs of this context that do not change the set. If one fails, so does the verb, without a step. */
+       ranks (with a scaler: STAGE likewise). Both are called while the verb enqueues, on its thread, must queue their
+       work on the context's stream, and may call verbs of this context that neither change the set nor measure its
+       gradients. If one fails, so does the verb, without a step. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
     void *user;
@@ -724,7 +725,8 @@ AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: hos
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
 
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and rates go to the
-   set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
+   set's record. Then run your update, then amp_scaler_update. It ends a window whose sums stay: amp_apply makes them 0,
+   in a skipped step, too; without it do so yourself (amp_zero of each .accum). Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
    are: not in a skipped step, in the set's layout, rounded and checked for overflow. It may be the set's gradient or
@@ -830,11 +832,13 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     const amp_policy *policy; /* copied; NULL => outer */
     amp_dtype low;            /* AMP_F16, AMP_BF16; AMP_AUTO => the policy's, if one is given, or outer */
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
-    uint32_t if_enabled;      /* 1: nothing happens unless outer is enabled (with pin: custom_fwd's cast_inputs) */
+    uint32_t if_enabled;      /* 1: nothing happens unless an enabled region is open (with pin: custom_fwd's) */
     int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
-    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
+    size_t arena; /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
                        of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); the first scope enlarges it */
-    size_t entries; /* outermost: copies in the cache; 0 => one per FP32 parameter, and 64 */
+    size_t
+        entries; /* outermost: copies in the cache, where each dtype and each capture has its own; NO_MEMORY when they
+                       are used up. 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
 
@@ -916,7 +920,7 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
                                   + bias), batch after batch, each along k. On CUDA fast only if d is F32 */
     amp_dtype pin;        /* a and b are read in this dtype; AMP_AUTO => as the scope says, else as they are. The copies
                            need an arena: STAGE before the first amp_autocast_begin */
-    size_t m, n, k;       /* any may be 0: m or n 0 does nothing; k 0 gives the product 0 */
+    size_t m, n, k;       /* any may be 0: m or n 0: only dbias is written, 0; k 0 gives the product 0 */
     amp_array a, b, c, d; /* c: data NULL => d; read only when beta is not 0 (NaN in it is harmless otherwise) */
     amp_array bias;       /* n elements (bias_per_row: m) of any dtype, or data NULL */
     amp_array aux; /* [m,n] with d's leading dimension and stride, or data NULL. Output: the value before act. backward:
@@ -2772,7 +2776,9 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
     uint32_t first, nesterov;
 } amp_coef;
 
-AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) { return (uint32_t)steps == p->before + 1u; }
+AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) {
+    return p->before != AMPI_HAS_STEPPED && steps == (uint64_t)p->before + 1u;
+}
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];
@@ -3244,7 +3250,7 @@ AMP_API amp_scaler_desc amp_policy_scaler_desc(const amp_policy *policy);
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
     amp_policy policy;
     amp_dtype low, pin;
-    uint32_t enabled, cache;
+    uint32_t enabled, cache, outside, _pad; /* outside: no region was open */
     amp_rng rng;
     uint64_t iteration, weights; /* of the scaler (0: none); changes of weights so far on the context */
 } amp_snapshot;
@@ -3568,7 +3574,7 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. A row: name,
+/* C++ cannot take the address of a compound literal: each of these functions also takes a reference. A row: name,
    desc, the arguments before it, and how they are declared.   tests: tests/compile.sh, tests/compile/overloads.cpp */
 extern "C++" {
 #  define AMPI_EACH(...) __VA_ARGS__
@@ -4716,6 +4722,7 @@ struct amp_params {
     amp_step_record *probe;
     amp_step_mirror *mirror;
     ampi_phase phase;
+    int32_t late;          /* 1: the phase is of an iteration that its scaler has ended before */
     int32_t holds;         /* 1: its accumulation window (amp_window_begin) holds the scaler's scale */
     amp_scaler *scaler;    /* whose iteration the phase belongs to, and whose scale is held; NULL: none */
     amp_params *next_tied; /* in that scaler's list of such sets */
@@ -5554,7 +5561,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;
         if (!a.data || !r.steps || !ctx->b->histogram) continue;
         AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
-        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+        if (h.zero == h.total && r.steps < AMPI_HAS_STEPPED) e->before = (uint32_t)r.steps;
     }
     return ampi_send_entries(p);
 }
@@ -6004,6 +6011,7 @@ typedef struct ampi_rule {
 #define AMPI_USED      "the set has stepped already since the last amp_scaler_update"
 #define AMPI_NO_RECORD "amp_inspect comes first: its record is what an update reads"
 #define AMPI_OPEN      "the set is inside an accumulation window"
+#define AMPI_MIDST     "the set is between a check and amp_scaler_update"
 
 /* clang-format off */
 #define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, ""}
@@ -6016,7 +6024,7 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* unscaled */
     {AMPI_NO(AMPI_TWICE), AMPI_GO(PLAIN, STEPPED), AMPI_GO(PLAIN, INSPECTED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_GO(PLAIN, ADDING), AMPI_GO(PLAIN, UNSCALED),
-     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+     AMPI_GO(NOTHING, READY), AMPI_NO(AMPI_MIDST)},
     /* stepped */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, STEPPED),
@@ -6024,7 +6032,7 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* inspected */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
      AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
-     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+     AMPI_GO(NOTHING, READY), AMPI_NO(AMPI_MIDST)},
     /* adding */
     {AMPI_GO(SCALED, ADDING_UNSCALED), AMPI_GO(SUMS, SUMMED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_GO(SCALED, ADDING), AMPI_GO(SUMS, ADDING),
@@ -6036,7 +6044,7 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* added */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(SUMS, ADDED),
      AMPI_NO(AMPI_USED), AMPI_GO(SCALED, ADDED),
-     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+     AMPI_GO(NOTHING, READY), AMPI_NO(AMPI_MIDST)},
     /* summed */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_NO(AMPI_USED), AMPI_GO(SCALED, SUMMED),
@@ -6048,9 +6056,10 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
 static ampi_phase ampi_phase_after_update(const amp_params *p) { return ampi_rules[p->phase][AMPI_DO_NEXT].next; }
 
 /* The set's phase as s sees it. An iteration in which s has checked nothing is a new one: after accumulated
-   micro-batches it may have moved on before the step. */
+   micro-batches it may have moved on before the step, which then was part of the iteration before. */
 static ampi_phase ampi_phase_for(const amp_params *p, const amp_scaler *s) {
-    return ampi_is_on(s) && p->scaler == s && s->checked ? p->phase : ampi_phase_after_update(p);
+    const int now = ampi_is_on(s) && p->scaler == s && s->checked && !p->late;
+    return now ? p->phase : ampi_phase_after_update(p);
 }
 static const ampi_rule *ampi_rule_of(const amp_params *p, const amp_scaler *s, ampi_verb verb) {
     return &ampi_rules[ampi_phase_for(p, s)][verb];
@@ -6083,6 +6092,7 @@ static void ampi_enter_phase(amp_params *p, amp_scaler *s, ampi_phase next) {
         ampi_tie(p, s);
     else if (!p->holds)
         ampi_untie(p);
+    p->late = 0;
     p->phase = next;
 }
 
@@ -6349,6 +6359,9 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
     next = call->next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
     AMPI_STAGE(!d->reduce_grads_fn || rule->takes == AMPI_SCALED,
         "desc.reduce_grads_fn sums scaled gradients, and these were unscaled or accumulated: sum them before that");
+    AMPI_STAGE(!d->reduce_totals_fn || !ampi_is_on(s) || rule->takes == AMPI_SCALED,
+        "desc.reduce_totals_fn adds up what a check finds, and these were checked on each rank when they were unscaled "
+        "or accumulated: ranks would decide differently");
     if (d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
     AMPI_TRY(ampi_run_inspection(ctx, &job, d, call));
@@ -6361,6 +6374,7 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
     p->holds = 0;
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s) && rule->takes != AMPI_SUMS) s->checked = 1;
+    p->late = ampi_is_on(s) && !s->checked;
     if (next) ampi_next_iteration(s);
     return AMP_OK;
 }
@@ -6459,7 +6473,10 @@ static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_STAGE(!p->holds, "the set has an open window");
-    if (s) ampi_tie(p, s);
+    if (ampi_is_on(s))
+        ampi_tie(p, s);
+    else
+        ampi_untie(p);
     p->holds = 1;
     return AMP_OK;
 }
@@ -6940,10 +6957,10 @@ static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     AMPI_CHECK(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
     p->low = t;
-    if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
+    if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC)
         p->scaling = AMP_SCALER_OFF;
-        p->loss_scale = 1.0f;
-    }
+    else if (t == AMP_F16 && p->scaling == AMP_SCALER_OFF && p->loss_scale != 1.0f)
+        p->scaling = AMP_SCALER_DYNAMIC; /* it was BF16 that needed none */
     return AMP_OK;
 }
 static amp_status ampi_set_loss_scale(amp_ctx *ctx, const ampi_override *o) {
@@ -6974,9 +6991,7 @@ static const ampi_property_row ampi_properties[AMPI_PROPERTIES] = {AMPI_PROPERTY
 static amp_status ampi_override_apply(amp_ctx *ctx, const ampi_override *o, ampi_property property) {
     amp_policy *p = o->p;
     switch (property) {
-    case AMPI_P_enabled:
-        if (o->x == 0.0) p->scaling = AMP_SCALER_OFF;
-        return ampi_set_switch(o, &p->enabled);
+    case AMPI_P_enabled: return ampi_set_switch(o, &p->enabled);
     case AMPI_P_keep_norms: return ampi_set_switch(o, &p->keep_norms);
     case AMPI_P_master_weights: return ampi_set_switch(o, &p->master_weights);
     case AMPI_P_cast_model: return ampi_set_cast_model(ctx, o);
@@ -7221,6 +7236,7 @@ typedef struct ampi_region {
     amp_policy policy;
     amp_dtype low, pin;
     uint32_t enabled, cache;
+    uint32_t outside; /* 1: as if no region were open */
     ampi_mark opened;
 } ampi_region;
 
@@ -7295,7 +7311,7 @@ static ampi_region ampi_region_now(const amp_ctx *ctx) {
     memset(&r, 0, sizeof r);
     ampi_policy_level(&r.policy, AMP_PRESET_AMP, AMP_AUTO);
     r.low = r.policy.low;
-    r.cache = 1;
+    r.cache = r.outside = 1;
     return r;
 }
 /* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their
@@ -7483,6 +7499,7 @@ static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *
     r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
         return ampi_region_open(ctx, &d, &r); /* nothing happens, but it is closed like any other */
+    r.outside = 0;
     if (d.policy) {
         r.policy = *d.policy;
         r.low = d.policy->low;
@@ -7583,6 +7600,11 @@ static const amp_param_entry *ampi_find_weight(
     return NULL;
 }
 
+static void ampi_scope_needs(ampi_scope *s, size_t more) {
+    const size_t all = s->kept + s->temps + more;
+    if (s->info.peak < all) s->info.peak = all;
+    if (s->need < s->info.peak) s->need = s->info.peak;
+}
 /* The arena is full: a larger one for what comes, while the copies that are made stay where they are. It would have
    held them, too: so the next scope, which may be captured, has room without a new one. */
 static amp_status ampi_scope_grow(amp_ctx *ctx, size_t bytes) {
@@ -7595,6 +7617,7 @@ static amp_status ampi_scope_grow(amp_ctx *ctx, size_t bytes) {
         "the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
         "(amp_autocast_desc.arena; 0: it grows)",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
+    if (ampi_capture_id(ctx)) ampi_scope_needs(s, bytes);
     AMPI_REQUIRE(ampi_capture_id(ctx) == 0, AMP_ERR_NO_MEMORY,
         "the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
         "are needed so far. Run a step before, or give amp_autocast_desc.arena",
@@ -7616,8 +7639,7 @@ static amp_status ampi_scope_room(amp_ctx *ctx, size_t bytes, int cached, char *
         s->high -= bytes;
         s->temps += bytes;
     }
-    if (s->info.peak < s->kept + s->temps) s->info.peak = s->kept + s->temps;
-    if (s->need < s->info.peak) s->need = s->info.peak;
+    ampi_scope_needs(s, 0);
     return AMP_OK;
 }
 
@@ -8361,7 +8383,7 @@ static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
 static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_class c) {
     const ampi_region *r = ampi_region_of(ctx);
     if (!l->fp8 || l->pin != AMP_AUTO) return 0;
-    if (!r) return 1;
+    if (!r || r->outside) return 1;
     if (!r->enabled || r->pin != AMP_AUTO) return 0;
     return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
 }
@@ -9371,6 +9393,7 @@ static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const a
     out->pin = r.pin;
     out->enabled = r.enabled;
     out->cache = r.cache;
+    out->outside = r.outside;
     if (rng) out->rng = *rng;
     out->iteration = scaler ? scaler->serial : 0;
     out->weights = ctx->weights;
@@ -9402,6 +9425,7 @@ static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_s
     r.pin = snapshot->pin;
     r.enabled = snapshot->enabled;
     r.cache = snapshot->cache;
+    r.outside = snapshot->outside;
     AMPI_TRY(ampi_region_open(ctx, &d, &r));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;
@@ -9976,8 +10000,10 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
 }
 
 static int ampi_is_amax(float x) { return ampi_bits(x) <= 0x7f800000u; } /* 0 .. Inf */
-/* the state that a scaler gets from its section: no other than one that create and steps can make */
+/* the state that a scaler gets from its section: no other than one that create and steps can make. What the sums of a
+   window had is found after its iteration's end. */
 static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_state *t) {
+    const uint32_t all = AMP_FOUND_NAN | AMP_FOUND_INF | AMP_FOUND_OVERFLOW;
     const char *fault;
     double is = 0.0;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
@@ -9988,7 +10014,7 @@ static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_sta
         return ampi_is_on(s->scaler) ? ampi_bad_file(f, "it was saved from a scaler that was off") : AMP_OK;
     fault = ampi_rule_fault(t, &is);
     if (fault) return ampi_bad_file(f, "its scaler's %s is %g", fault, is);
-    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found)
+    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found > all)
         return ampi_bad_file(f, "its scaler's counts are none that steps make");
     return AMP_OK;
 }
@@ -10232,8 +10258,11 @@ static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
 
 /* ---- the verbs ---- */
 
-static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
-    return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
+static const char *ampi_stays(
+    const amp_params *p) { /* why a set may not go to a file, or come from one; NULL: it may */
+    const ampi_rule *rule = ampi_rule_of(p, p->scaler, AMPI_DO_LOAD);
+    if (p->holds) return AMPI_OPEN;
+    return rule->takes == AMPI_REFUSED ? rule->why : NULL;
 }
 static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
@@ -10249,7 +10278,7 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
         AMPI_CHECK(p, "state.params[%llu] is NULL", AMPI_ULL(i));
         AMPI_CHECK(p->ctx == ctx, "state.params[%llu] belongs to a different context", AMPI_ULL(i));
         AMPI_STAGE(p->committed, "state.params[%llu] is not committed (amp_params_commit)", AMPI_ULL(i));
-        AMPI_STAGE(ampi_may_travel(p), "state.params[%llu] is inside an accumulation window", AMPI_ULL(i));
+        AMPI_STAGE(!ampi_stays(p), "state.params[%llu]: %s", AMPI_ULL(i), ampi_stays(p));
     }
     for (i = 0; i < st->n_scalers; i++) {
         const amp_scaler *s = st->scalers[i];

@@ -625,6 +625,13 @@ static void histogram_shares(t_run *t) {
     CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, 1.0f).lost, 0.0, 0.0);
     CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, 1.0f).subnormal, 0.0, 0.0);
     CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, ldexpf(1.0f, -101)).subnormal, 1.0, 0.0);
+    t_note(t, "1.5 * 2^-150 becomes FP32's smallest number");
+    h.pow2[127 - 26] = 0;
+    h.pow2[127 - 126] = 1;
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, ldexpf(1.0f, -24)).lost, 0.0, 0.0);
+    CHECK_NEAR(amp_histogram_fates(&h, AMP_F32, ldexpf(1.0f, -25)).lost, 1.0, 0.0);
+    h.pow2[127 - 126] = 0;
+    h.pow2[127 - 26] = 1;
     t_note(t, "nothing to answer");
     CHECK_NEAR(amp_histogram_fates(&h, AMP_AUTO, 1.0f).lost, 0.0, 0.0);
     CHECK_NEAR(amp_histogram_fates(&h, AMP_F16, 0.0f).lost, 0.0, 0.0);

@@ -582,7 +582,9 @@ static void memory(t_run *t) {
 }
 
 static void memory_errors(t_run *t) {
-    void *p = NULL, *big = &big;
+    void *p = NULL, *big = &big, *scale;
+    const float *pointer;
+    amp_scaler *s = NULL;
     char host[8] = {0};
     CHECK_OK(amp_alloc(t->ctx, &p, 1000, "x"));
     CHECK_EQ(amp_alloc(NULL, &big, 8, NULL), AMP_ERR_INVALID_ARG);
@@ -598,6 +600,12 @@ static void memory_errors(t_run *t) {
     CHECK_EQ(amp_free(NULL, p), AMP_ERR_INVALID_ARG);
     CHECK_OK(amp_free(t->ctx, p));
     CHECK_STATUS(amp_free(t->ctx, p), AMP_ERR_INVALID_ARG, "amp_free ptr"); /* twice */
+    CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
+    pointer = amp_scaler_scale_ptr(s);
+    memcpy(&scale, &pointer, sizeof scale);                                     /* without its const */
+    CHECK_STATUS(amp_free(t->ctx, scale), AMP_ERR_INVALID_ARG, "amp_free ptr"); /* the scaler's */
+    amp_scaler_destroy(s);
+    CHECK_STATUS(amp_alloc(t->ctx, &p, 256, "total"), AMP_ERR_INVALID_ARG, "amp_alloc label total");
     CHECK_STATUS(amp_copy(t->ctx, NULL, host, 8), AMP_ERR_INVALID_ARG, "amp_copy dst");
     CHECK_STATUS(amp_copy(t->ctx, host, NULL, 8), AMP_ERR_INVALID_ARG, "amp_copy src");
     CHECK_STATUS(amp_copy_async(t->ctx, NULL, host, 8), AMP_ERR_INVALID_ARG, "amp_copy_async dst");

@@ -1287,6 +1287,9 @@ static void hooks_run(t_run *t) {
     d.reduce_grads_fn = hook_grads;
     CHECK_STATUS(amp_step(p, s, &d), AMP_ERR_STAGE, "amp_step desc.reduce_grads_fn unscaled");
     d.reduce_grads_fn = NULL;
+    d.reduce_totals_fn = hook_totals;
+    CHECK_STATUS(amp_step(p, s, &d), AMP_ERR_STAGE, "amp_step desc.reduce_totals_fn unscaled");
+    d.reduce_totals_fn = NULL;
     CHECK_OK(amp_step(p, s, &d));
     amp_params_destroy(p);
     amp_scaler_destroy(s);

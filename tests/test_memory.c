@@ -556,6 +556,51 @@ static void recompute_bits(t_run *t) {
     }
 }
 
+/* A layer quantises outside of every region: its recompute does so, too, and an empty if_enabled changes nothing. */
+static void snapshot_fp8(t_run *t) {
+    enum { N = 16 };
+    float *h = (float *)t_host(t, 4 * N * N);
+    amp_fp8 *f = NULL;
+    amp_snapshot snap;
+    amp_autocast_desc a = AMP_ZERO;
+    amp_linear_desc l = AMP_ZERO;
+    amp_precision record = AMP_ZERO;
+    t_fill_real(t, h, AMP_F32, N * N, 1);
+    CHECK_OK(amp_fp8_create(&f, t->ctx, NULL));
+    l.rows = l.in = l.out = N;
+    l.flags = AMP_GEMM_EMULATE;
+    l.x = amp_arr(t_put(t, h, 4 * N * N), AMP_F32);
+    l.w = amp_arr(t_put(t, h, 4 * N * N), AMP_F32);
+    l.y = amp_arr(t_alloc(t, 4 * N * N), AMP_F32);
+    l.fp8 = f;
+    l.record = &record;
+    l.scratch_bytes = 8u << 10;
+    l.scratch = t_alloc(t, l.scratch_bytes);
+    CHECK_OK(amp_snapshot_take(t->ctx, &snap, NULL, NULL));
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_EQ(record.used, AMP_F8E4M3);
+    record.used = AMP_AUTO;
+    l.fp8_keep = 1;
+    CHECK_OK(amp_snapshot_begin(t->ctx, NULL, &snap));
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_EQ(record.used, AMP_F8E4M3);
+    record.used = AMP_AUTO;
+    a.if_enabled = 1;
+    CHECK_OK(amp_autocast_begin(t->ctx, &a));
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_EQ(record.used, AMP_F8E4M3);
+    a.if_enabled = 0;
+    a.disabled = 1;
+    CHECK_OK(amp_autocast_begin(t->ctx, &a));
+    CHECK_OK(amp_linear_forward(t->ctx, &l));
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_EQ(record.used, AMP_F32);
+    CHECK_OK(amp_autocast_release(t->ctx));
+    amp_fp8_destroy(f);
+}
+
 static void scenario(t_run *t, t_blob *b, const void *arg) { /* dropout on this context and on the reference */
     size_t n = 5000;
     float *x = (float *)t_host(t, 4 * n);
@@ -577,4 +622,5 @@ static void dropout_everywhere(t_run *t) { t_same_everywhere(t, scenario, NULL);
 const t_test t_suite_memory[] = {{"plan_ledger", plan_ledger, T_ALL},
     {"plan_bytes_per_parameter", plan_bytes_per_parameter, T_ALL}, {"recompute_brute", recompute_brute, T_CPU},
     {"recompute_large", recompute_large, T_CPU}, {"dropout_bits", dropout_bits, T_ALL},
-    {"dropout_everywhere", dropout_everywhere, T_ALL}, {"recompute_bits", recompute_bits, T_ALL}, {NULL, NULL, 0}};
+    {"dropout_everywhere", dropout_everywhere, T_ALL}, {"recompute_bits", recompute_bits, T_ALL},
+    {"snapshot_fp8", snapshot_fp8, T_ALL}, {NULL, NULL, 0}};

@@ -395,6 +395,26 @@ static void policy_property_names(t_run *t) {
     }
 }
 
+/* A later override undoes an earlier one, the loss scale with it: a file's BF16, the command line's F16. */
+static void policy_set_twice(t_run *t) {
+    amp_policy level, p;
+    CHECK_OK(amp_policy_init(t->ctx, &level, AMP_O1, NULL));
+    p = level;
+    CHECK_OK(amp_policy_set(t->ctx, &p, "dtype", "bfloat16"));
+    CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "dtype", "float16"));
+    CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_DYNAMIC);
+    CHECK_BITS(&p, &level, sizeof p, 1);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "enabled", "False"));
+    CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "enabled", "True"));
+    CHECK_BITS(&p, &level, sizeof p, 1);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "loss_scale", "1")); /* asked for */
+    CHECK_OK(amp_policy_set(t->ctx, &p, "dtype", "bfloat16"));
+    CHECK_OK(amp_policy_set(t->ctx, &p, "dtype", "float16"));
+    CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF);
+}
+
 /* Every override rule and every error. */
 static void policy_overrides(t_run *t) {
     static const struct {
@@ -1916,10 +1936,10 @@ static void freed_in_a_scope(t_run *t) { /* memory that comes back at the same a
 const t_test t_suite_policy[] = {{"autocast.written_in_a_scope", written_in_a_scope, T_ALL},
     {"autocast.freed_in_a_scope", freed_in_a_scope, T_CPU}, {"policy_lists", policy_lists, T_HOST},
     {"policy_names", policy_names, T_HOST}, {"policy_levels", policy_levels, T_ALL},
-    {"policy_property_names", policy_property_names, T_CPU}, {"policy_overrides", policy_overrides, T_CPU},
-    {"policy_edits", policy_edits, T_HOST}, {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL},
-    {"scope_errors", scope_errors, T_ALL}, {"scope_widest_product", scope_widest_product, T_ALL},
-    {"scope_verbs", scope_verbs, T_ALL}, {"scope_digits", scope_digits, T_ALL},
-    {"scope_digits_deep", scope_digits_deep, T_ALL}, {"scope_capture", scope_capture, T_HOST},
-    {"scope_fits_itself", scope_fits_itself, T_ALL}, {"scope_keeps_copies", scope_keeps_copies, T_ALL},
-    {NULL, NULL, 0}};
+    {"policy_property_names", policy_property_names, T_CPU}, {"policy_set_twice", policy_set_twice, T_CPU},
+    {"policy_overrides", policy_overrides, T_CPU}, {"policy_edits", policy_edits, T_HOST},
+    {"scope_cache", scope_cache, T_ALL}, {"scope_params", scope_params, T_ALL}, {"scope_errors", scope_errors, T_ALL},
+    {"scope_widest_product", scope_widest_product, T_ALL}, {"scope_verbs", scope_verbs, T_ALL},
+    {"scope_digits", scope_digits, T_ALL}, {"scope_digits_deep", scope_digits_deep, T_ALL},
+    {"scope_capture", scope_capture, T_HOST}, {"scope_fits_itself", scope_fits_itself, T_ALL},
+    {"scope_keeps_copies", scope_keeps_copies, T_ALL}, {NULL, NULL, 0}};

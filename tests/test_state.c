@@ -1019,7 +1019,7 @@ static void sealed_rules(t_run *t) {
         {32, 0x80000000, NULL},
         {36, 3, "mode 3"},
         {36, AMP_SCALER_STATIC, NULL},
-        {48, 7, "counts"},
+        {48, 8, "counts"},
     };
     const char *path = t_file("rules.state");
     size_t i;

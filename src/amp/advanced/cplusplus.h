@@ -1,7 +1,7 @@
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* C++ cannot take the address of a compound literal: every function with a desc also takes a reference. A row: name,
+/* C++ cannot take the address of a compound literal: each of these functions also takes a reference. A row: name,
    desc, the arguments before it, and how they are declared.   tests: tests/compile.sh, tests/compile/overloads.cpp */
 extern "C++" {
 #  define AMPI_EACH(...) __VA_ARGS__

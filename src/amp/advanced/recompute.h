@@ -4,7 +4,7 @@
 typedef struct amp_snapshot { /* what a segment's forward saw; plain data. Do not change it */
     amp_policy policy;
     amp_dtype low, pin;
-    uint32_t enabled, cache;
+    uint32_t enabled, cache, outside, _pad; /* outside: no region was open */
     amp_rng rng;
     uint64_t iteration, weights; /* of the scaler (0: none); changes of weights so far on the context */
 } amp_snapshot;

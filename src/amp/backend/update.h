@@ -10,7 +10,9 @@ typedef struct amp_coef {   /* what one parameter's update needs, from the desc,
     uint32_t first, nesterov;
 } amp_coef;
 
-AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) { return (uint32_t)steps == p->before + 1u; }
+AMP_INLINE int amp_is_first_step(uint64_t steps, const amp_param_entry *p) {
+    return p->before != AMPI_HAS_STEPPED && steps == (uint64_t)p->before + 1u;
+}
 AMP_INLINE amp_coef amp_coef_of(const amp_update_job *job, const amp_param_entry *p) {
     const amp_hyper *g = &job->group[p->group];
     const amp_rates *r = &job->record->rate[p->group];

@@ -98,7 +98,7 @@ static amp_array ampi_bias(const amp_ctx *ctx, amp_array bias, amp_dtype want) {
 static int ampi_wants_fp8(const amp_ctx *ctx, const amp_linear_desc *l, amp_op_class c) {
     const ampi_region *r = ampi_region_of(ctx);
     if (!l->fp8 || l->pin != AMP_AUTO) return 0;
-    if (!r) return 1;
+    if (!r || r->outside) return 1;
     if (!r->enabled || r->pin != AMP_AUTO) return 0;
     return r->policy.preset == AMP_PRESET_FP8 && c == AMP_CLASS_LOWER;
 }

@@ -58,6 +58,7 @@ struct amp_params {
     amp_step_record *probe;
     amp_step_mirror *mirror;
     ampi_phase phase;
+    int32_t late;          /* 1: the phase is of an iteration that its scaler has ended before */
     int32_t holds;         /* 1: its accumulation window (amp_window_begin) holds the scaler's scale */
     amp_scaler *scaler;    /* whose iteration the phase belongs to, and whose scale is held; NULL: none */
     amp_params *next_tied; /* in that scaler's list of such sets */
@@ -896,7 +897,7 @@ static amp_status ampi_first_steps(amp_params *p, const uint8_t *used, int all) 
         e->before = r.steps ? AMPI_HAS_STEPPED : 0;
         if (!a.data || !r.steps || !ctx->b->histogram) continue;
         AMPI_TRY((ctx->b->histogram)(ctx, &a, 1, &h));
-        if (h.zero == h.total) e->before = (uint32_t)r.steps;
+        if (h.zero == h.total && r.steps < AMPI_HAS_STEPPED) e->before = (uint32_t)r.steps;
     }
     return ampi_send_entries(p);
 }

@@ -35,6 +35,7 @@ typedef struct ampi_rule {
 #define AMPI_USED      "the set has stepped already since the last amp_scaler_update"
 #define AMPI_NO_RECORD "amp_inspect comes first: its record is what an update reads"
 #define AMPI_OPEN      "the set is inside an accumulation window"
+#define AMPI_MIDST     "the set is between a check and amp_scaler_update"
 
 /* clang-format off */
 #define AMPI_GO(takes, next) {AMPI_##takes, AMPI_##next, ""}
@@ -47,7 +48,7 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* unscaled */
     {AMPI_NO(AMPI_TWICE), AMPI_GO(PLAIN, STEPPED), AMPI_GO(PLAIN, INSPECTED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_GO(PLAIN, ADDING), AMPI_GO(PLAIN, UNSCALED),
-     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+     AMPI_GO(NOTHING, READY), AMPI_NO(AMPI_MIDST)},
     /* stepped */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, STEPPED),
@@ -55,7 +56,7 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* inspected */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
      AMPI_NO(AMPI_USED), AMPI_GO(PLAIN, INSPECTED),
-     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+     AMPI_GO(NOTHING, READY), AMPI_NO(AMPI_MIDST)},
     /* adding */
     {AMPI_GO(SCALED, ADDING_UNSCALED), AMPI_GO(SUMS, SUMMED), AMPI_GO(SUMS, ADDED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_GO(SCALED, ADDING), AMPI_GO(SUMS, ADDING),
@@ -67,7 +68,7 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
     /* added */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_GO(SUMS, ADDED),
      AMPI_NO(AMPI_USED), AMPI_GO(SCALED, ADDED),
-     AMPI_GO(NOTHING, READY), AMPI_GO(NOTHING, READY)},
+     AMPI_GO(NOTHING, READY), AMPI_NO(AMPI_MIDST)},
     /* summed */
     {AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_USED), AMPI_NO(AMPI_NO_RECORD),
      AMPI_NO(AMPI_USED), AMPI_GO(SCALED, SUMMED),
@@ -79,9 +80,10 @@ static const ampi_rule ampi_rules[AMPI_PHASES][AMPI_VERBS] = {
 static ampi_phase ampi_phase_after_update(const amp_params *p) { return ampi_rules[p->phase][AMPI_DO_NEXT].next; }
 
 /* The set's phase as s sees it. An iteration in which s has checked nothing is a new one: after accumulated
-   micro-batches it may have moved on before the step. */
+   micro-batches it may have moved on before the step, which then was part of the iteration before. */
 static ampi_phase ampi_phase_for(const amp_params *p, const amp_scaler *s) {
-    return ampi_is_on(s) && p->scaler == s && s->checked ? p->phase : ampi_phase_after_update(p);
+    const int now = ampi_is_on(s) && p->scaler == s && s->checked && !p->late;
+    return now ? p->phase : ampi_phase_after_update(p);
 }
 static const ampi_rule *ampi_rule_of(const amp_params *p, const amp_scaler *s, ampi_verb verb) {
     return &ampi_rules[ampi_phase_for(p, s)][verb];
@@ -114,6 +116,7 @@ static void ampi_enter_phase(amp_params *p, amp_scaler *s, ampi_phase next) {
         ampi_tie(p, s);
     else if (!p->holds)
         ampi_untie(p);
+    p->late = 0;
     p->phase = next;
 }
 

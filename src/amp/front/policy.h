@@ -165,10 +165,10 @@ static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     AMPI_CHECK(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
     p->low = t;
-    if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC) {
+    if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC)
         p->scaling = AMP_SCALER_OFF;
-        p->loss_scale = 1.0f;
-    }
+    else if (t == AMP_F16 && p->scaling == AMP_SCALER_OFF && p->loss_scale != 1.0f)
+        p->scaling = AMP_SCALER_DYNAMIC; /* it was BF16 that needed none */
     return AMP_OK;
 }
 static amp_status ampi_set_loss_scale(amp_ctx *ctx, const ampi_override *o) {
@@ -199,9 +199,7 @@ static const ampi_property_row ampi_properties[AMPI_PROPERTIES] = {AMPI_PROPERTY
 static amp_status ampi_override_apply(amp_ctx *ctx, const ampi_override *o, ampi_property property) {
     amp_policy *p = o->p;
     switch (property) {
-    case AMPI_P_enabled:
-        if (o->x == 0.0) p->scaling = AMP_SCALER_OFF;
-        return ampi_set_switch(o, &p->enabled);
+    case AMPI_P_enabled: return ampi_set_switch(o, &p->enabled);
     case AMPI_P_keep_norms: return ampi_set_switch(o, &p->keep_norms);
     case AMPI_P_master_weights: return ampi_set_switch(o, &p->master_weights);
     case AMPI_P_cast_model: return ampi_set_cast_model(ctx, o);

@@ -12,6 +12,7 @@ static amp_status ampi_do_snapshot_take(amp_ctx *ctx, amp_snapshot *out, const a
     out->pin = r.pin;
     out->enabled = r.enabled;
     out->cache = r.cache;
+    out->outside = r.outside;
     if (rng) out->rng = *rng;
     out->iteration = scaler ? scaler->serial : 0;
     out->weights = ctx->weights;
@@ -43,6 +44,7 @@ static amp_status ampi_do_snapshot_begin(amp_ctx *ctx, amp_rng *rng, const amp_s
     r.pin = snapshot->pin;
     r.enabled = snapshot->enabled;
     r.cache = snapshot->cache;
+    r.outside = snapshot->outside;
     AMPI_TRY(ampi_region_open(ctx, &d, &r));
     if (rng) *rng = snapshot->rng;
     return AMP_OK;

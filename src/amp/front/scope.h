@@ -8,6 +8,7 @@ typedef struct ampi_region {
     amp_policy policy;
     amp_dtype low, pin;
     uint32_t enabled, cache;
+    uint32_t outside; /* 1: as if no region were open */
     ampi_mark opened;
 } ampi_region;
 
@@ -82,7 +83,7 @@ static ampi_region ampi_region_now(const amp_ctx *ctx) {
     memset(&r, 0, sizeof r);
     ampi_policy_level(&r.policy, AMP_PRESET_AMP, AMP_AUTO);
     r.low = r.policy.low;
-    r.cache = 1;
+    r.cache = r.outside = 1;
     return r;
 }
 /* Temporary copies of one verb: made after the mark, popped at its end (the stream's order keeps them until their
@@ -270,6 +271,7 @@ static amp_status ampi_do_autocast_begin(amp_ctx *ctx, const amp_autocast_desc *
     r = ampi_region_now(ctx);
     if (d.if_enabled && !r.enabled)
         return ampi_region_open(ctx, &d, &r); /* nothing happens, but it is closed like any other */
+    r.outside = 0;
     if (d.policy) {
         r.policy = *d.policy;
         r.low = d.policy->low;
@@ -370,6 +372,11 @@ static const amp_param_entry *ampi_find_weight(
     return NULL;
 }
 
+static void ampi_scope_needs(ampi_scope *s, size_t more) {
+    const size_t all = s->kept + s->temps + more;
+    if (s->info.peak < all) s->info.peak = all;
+    if (s->need < s->info.peak) s->need = s->info.peak;
+}
 /* The arena is full: a larger one for what comes, while the copies that are made stay where they are. It would have
    held them, too: so the next scope, which may be captured, has room without a new one. */
 static amp_status ampi_scope_grow(amp_ctx *ctx, size_t bytes) {
@@ -382,6 +389,7 @@ static amp_status ampi_scope_grow(amp_ctx *ctx, size_t bytes) {
         "the autocast arena of %llu bytes is full: %llu more are needed for a cast, %llu are left "
         "(amp_autocast_desc.arena; 0: it grows)",
         AMPI_ULL(s->bytes), AMPI_ULL(bytes), AMPI_ULL(s->bytes - s->kept - s->temps));
+    if (ampi_capture_id(ctx)) ampi_scope_needs(s, bytes);
     AMPI_REQUIRE(ampi_capture_id(ctx) == 0, AMP_ERR_NO_MEMORY,
         "the autocast arena of %llu bytes is full, and cannot grow while the stream is being captured: %llu bytes "
         "are needed so far. Run a step before, or give amp_autocast_desc.arena",
@@ -403,8 +411,7 @@ static amp_status ampi_scope_room(amp_ctx *ctx, size_t bytes, int cached, char *
         s->high -= bytes;
         s->temps += bytes;
     }
-    if (s->info.peak < s->kept + s->temps) s->info.peak = s->kept + s->temps;
-    if (s->need < s->info.peak) s->need = s->info.peak;
+    ampi_scope_needs(s, 0);
     return AMP_OK;
 }
 

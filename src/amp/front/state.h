@@ -276,8 +276,10 @@ static amp_status ampi_bad_file(ampi_file *f, const char *format, ...) {
 }
 
 static int ampi_is_amax(float x) { return ampi_bits(x) <= 0x7f800000u; } /* 0 .. Inf */
-/* the state that a scaler gets from its section: no other than one that create and steps can make */
+/* the state that a scaler gets from its section: no other than one that create and steps can make. What the sums of a
+   window had is found after its iteration's end. */
 static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_state *t) {
+    const uint32_t all = AMP_FOUND_NAN | AMP_FOUND_INF | AMP_FOUND_OVERFLOW;
     const char *fault;
     double is = 0.0;
     AMPI_TRY(ampi_scaler_read(s->scaler, t));
@@ -288,7 +290,7 @@ static amp_status ampi_scaler_from(ampi_file *f, ampi_section *s, amp_scaler_sta
         return ampi_is_on(s->scaler) ? ampi_bad_file(f, "it was saved from a scaler that was off") : AMP_OK;
     fault = ampi_rule_fault(t, &is);
     if (fault) return ampi_bad_file(f, "its scaler's %s is %g", fault, is);
-    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found)
+    if (t->hysteresis_tracker > t->hysteresis || t->growth_tracker < 0 || t->found > all)
         return ampi_bad_file(f, "its scaler's counts are none that steps make");
     return AMP_OK;
 }
@@ -532,8 +534,11 @@ static amp_status ampi_state_read(ampi_file *f, const amp_state_desc *st) {
 
 /* ---- the verbs ---- */
 
-static int ampi_may_travel(const amp_params *p) { /* to a file, and back */
-    return !p->holds && ampi_rules[p->phase][AMPI_DO_LOAD].takes != AMPI_REFUSED;
+static const char *ampi_stays(
+    const amp_params *p) { /* why a set may not go to a file, or come from one; NULL: it may */
+    const ampi_rule *rule = ampi_rule_of(p, p->scaler, AMPI_DO_LOAD);
+    if (p->holds) return AMPI_OPEN;
+    return rule->takes == AMPI_REFUSED ? rule->why : NULL;
 }
 static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_state_desc *st) {
     size_t i;
@@ -549,7 +554,7 @@ static amp_status ampi_state_check(amp_ctx *ctx, const char *path, const amp_sta
         AMPI_CHECK(p, "state.params[%llu] is NULL", AMPI_ULL(i));
         AMPI_CHECK(p->ctx == ctx, "state.params[%llu] belongs to a different context", AMPI_ULL(i));
         AMPI_STAGE(p->committed, "state.params[%llu] is not committed (amp_params_commit)", AMPI_ULL(i));
-        AMPI_STAGE(ampi_may_travel(p), "state.params[%llu] is inside an accumulation window", AMPI_ULL(i));
+        AMPI_STAGE(!ampi_stays(p), "state.params[%llu]: %s", AMPI_ULL(i), ampi_stays(p));
     }
     for (i = 0; i < st->n_scalers; i++) {
         const amp_scaler *s = st->scalers[i];

@@ -246,6 +246,9 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
     next = call->next && ampi_is_on(s) && (rule->takes != AMPI_SUMS || s->checked);
     AMPI_STAGE(!d->reduce_grads_fn || rule->takes == AMPI_SCALED,
         "desc.reduce_grads_fn sums scaled gradients, and these were unscaled or accumulated: sum them before that");
+    AMPI_STAGE(!d->reduce_totals_fn || !ampi_is_on(s) || rule->takes == AMPI_SCALED,
+        "desc.reduce_totals_fn adds up what a check finds, and these were checked on each rank when they were unscaled "
+        "or accumulated: ranks would decide differently");
     if (d->reduce_grads_fn) AMPI_TRY(ampi_reduce_grads(ctx, p, d, call));
     job = ampi_step_inspection(p, s, &a, rule->takes, next);
     AMPI_TRY(ampi_run_inspection(ctx, &job, d, call));
@@ -258,6 +261,7 @@ static amp_status ampi_step(amp_params *p, amp_scaler *s, const amp_step_desc *d
     p->holds = 0;
     ampi_enter_phase(p, s, rule->next);
     if (ampi_is_on(s) && rule->takes != AMPI_SUMS) s->checked = 1;
+    p->late = ampi_is_on(s) && !s->checked;
     if (next) ampi_next_iteration(s);
     return AMP_OK;
 }
@@ -356,7 +360,10 @@ static amp_status ampi_do_window_begin(amp_params *p, amp_scaler *s) {
     amp_ctx *ctx = p->ctx;
     AMPI_TRY(ampi_check_pair(ctx, p, s));
     AMPI_STAGE(!p->holds, "the set has an open window");
-    if (s) ampi_tie(p, s);
+    if (ampi_is_on(s))
+        ampi_tie(p, s);
+    else
+        ampi_untie(p);
     p->holds = 1;
     return AMP_OK;
 }

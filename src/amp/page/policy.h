@@ -27,11 +27,13 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     const amp_policy *policy; /* copied; NULL => outer */
     amp_dtype low;            /* AMP_F16, AMP_BF16; AMP_AUTO => the policy's, if one is given, or outer */
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
-    uint32_t if_enabled;      /* 1: nothing happens unless outer is enabled (with pin: custom_fwd's cast_inputs) */
+    uint32_t if_enabled;      /* 1: nothing happens unless an enabled region is open (with pin: custom_fwd's) */
     int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
-    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
+    size_t arena; /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
                        of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); the first scope enlarges it */
-    size_t entries; /* outermost: copies in the cache; 0 => one per FP32 parameter, and 64 */
+    size_t
+        entries; /* outermost: copies in the cache, where each dtype and each capture has its own; NO_MEMORY when they
+                       are used up. 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
 

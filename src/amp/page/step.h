@@ -50,8 +50,9 @@ typedef struct amp_step_desc {
     /* For several devices. reduce_grads_fn is called before the gradients are read: sum the scaled gradients over the
        ranks there (Inf and NaN stay; STAGE if they were unscaled or accumulated). reduce_totals_fn is called between
        the sums and what is computed from them: for sharded sets, add up sum, nan, inf and overflow of *totals over the
-       ranks. Both are called while the verb enqueues, on its thread, must queue their work on the context's stream, and
-       may call verbs of this context that do not change the set. If one fails, so does the verb, without a step. */
+       ranks (with a scaler: STAGE likewise). Both are called while the verb enqueues, on its thread, must queue their
+       work on the context's stream, and may call verbs of this context that neither change the set nor measure its
+       gradients. If one fails, so does the verb, without a step. */
     amp_status (*reduce_grads_fn)(amp_ctx *ctx, amp_params *p, void *user);
     amp_status (*reduce_totals_fn)(amp_ctx *ctx, amp_totals *totals, void *user);
     void *user;
@@ -82,7 +83,8 @@ AMP_API amp_status amp_window_begin(amp_params *p, amp_scaler *s); /* Class: hos
 AMP_API amp_status amp_window_end(amp_params *p);                  /* Class: host */
 
 /* The first half of a step, for an optimizer of your own: check, norm, clip coefficient, step count and rates go to the
-   set's record. Then run your update, then amp_scaler_update. Class: enqueue. */
+   set's record. Then run your update, then amp_scaler_update. It ends a window whose sums stay: amp_apply makes them 0,
+   in a skipped step, too; without it do so yourself (amp_zero of each .accum). Class: enqueue. */
 AMP_API amp_status amp_inspect(amp_params *p, amp_scaler *s, const amp_step_desc *desc);
 /* The other half. u is an update computed elsewhere (FP32, one number per weight of parameter i). It is applied as ours
    are: not in a skipped step, in the set's layout, rounded and checked for overflow. It may be the set's gradient or
