@@ -1859,8 +1859,8 @@ static amp_status write_one(t_run *t, const written *w, int how) {
     amp_activation_desc act = AMP_ZERO;
     amp_scaler *s = NULL;
     amp_status st;
-    if (how >= 9) return write_by_layer(t, w, how - 9);
-    if (how >= 7) return write_grads(t, w, how - 7);
+    if (how >= 9 && how < 19) return write_by_layer(t, w, how - 9);
+    if (how == 7 || how == 8) return write_grads(t, w, how - 7);
     if (how == 0) return amp_zero(t->ctx, w->to, 4);
     if (how == 1) return amp_copy(t->ctx, w->to, w->three, 4);
     if (how == 2) return amp_copy_async(t->ctx, w->to, w->three, 4);
@@ -1872,7 +1872,7 @@ static amp_status write_one(t_run *t, const written *w, int how) {
     if (how == 4) return amp_dropout(t->ctx, &dropout);
     if (how == 5) return amp_activation(t->ctx, &act);
     CHECK_OK(amp_scaler_create(&s, t->ctx, NULL));
-    st = amp_unscale(s, &to, NULL, &three, 1);
+    st = how == 6 ? amp_unscale(s, &to, NULL, &three, 1) : amp_unscale(s, NULL, NULL, &to, 1);
     amp_scaler_destroy(s);
     return st;
 }
@@ -1893,7 +1893,7 @@ static float product_with(t_run *t, amp_array w, uint32_t flags) { /* 1 x 4 time
 static void written_in_a_scope(t_run *t) {
     const float ones[4] = {1, 1, 1, 1}, three = 3, zero = 0;
     int how;
-    for (how = 0; how < 19; how++) {
+    for (how = 0; how < 20; how++) {
         amp_array w = amp_arrn(t_put(t, ones, 16), AMP_F32, 4);
         written x;
         float before, after, plain;

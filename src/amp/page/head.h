@@ -100,7 +100,7 @@
 
    >>sync      Each function is of one class, named in its comment:
                host     touches host state only.
-               setup    allocates or frees; may synchronise; CAPTURE in a capture (amp_free: after it, of 64 blocks at most).
+               setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: later, 64 at most).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
                         Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
