@@ -68,7 +68,7 @@
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
                and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c; ARM, big-endian: matrix.sh).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
-               the compiler flags (tests/test_modes.c), but for x87 without SSE2, -ffast-math on POWER, and payloads
+               the compiler flags (tests/test_modes.c), but for x87 (-m32, -mfpmath=387), -ffast-math on POWER, payloads
                of NaN that operations make. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
@@ -81,11 +81,11 @@
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
-               any will do, but for .master and u of amp_apply). Functions of class setup allocate, by the context's
-               allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save
-               use up to 2 MiB of host memory while they run, amp_state_load as much as the file has. Verbs in the first
-               autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else
-               allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
+               any will do for an amp_array, but for FP32 weights and u of amp_apply). Verbs of class setup allocate,
+               by the context's allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and
+               amp_state_save use up to 2 MiB of host memory while they run, amp_state_load as much as the file has.
+               Verbs in the first autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory.
+               Nothing else allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
                amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all context memory by
                label, except the context's own fixed workspace.
 
@@ -456,7 +456,8 @@ AMP_API float amp_histogram_suggest_scale(const amp_histogram *h);
 /* ==== >>params ===================================================================================================
    A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (which products read), a
    gradient, and the optimizer's moments. Arrays are yours ("adopted") or the set's ("owned"), in any mix. Owned arrays
-   of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients. */
+   of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients of
+   one dtype, if all are owned. */
 
 /* How the weights of a 16-bit model copy are kept; the update rule is the same for all. */
 typedef enum amp_master {
@@ -1109,8 +1110,9 @@ AMP_API amp_status amp_dropout(amp_ctx *ctx, const amp_dropout_desc *desc);
    Parameters are matched by name, count and dtype. A file written on one context can be read on any other, by any
    amp with this file format. Save writes a separate file beside `path` ("PATH.16 digits.tmp"), flushes it to disk and
    renames it. So `path` is always one whole file, old or new, even after a crash and with several savers. It keeps the
-   old file's mode. A symbolic link is followed; a directory, device or fifo is refused. Temporary files in use are
-   locked: a later save removes those of writers that died. Without locks (Windows, some network disks) they stay. */
+   old file's mode. A symbolic link is followed; a directory, device or fifo is refused (not so on Windows). Temporary
+   files in use are locked: a later save removes those of writers that died. Without locks (Windows, some network disks)
+   they stay. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
@@ -1141,7 +1143,12 @@ AMP_API amp_status amp_state_load(amp_ctx *ctx, const char *path, const amp_stat
 /* ---- formats of numbers: the bodies of >>types and >>formats ----
    tests: tests/test_formats.c, tests/exhaustive.c, tests/ptx.sh */
 
-#if defined(__clang__) && __clang_major__ >= 17 && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#if defined(__apple_build_version__)
+#  define AMPI_CLANG_DROPS 16 /* its numbers are its own */
+#else
+#  define AMPI_CLANG_DROPS 17
+#endif
+#if defined(__clang__) && __clang_major__ >= AMPI_CLANG_DROPS && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #  error "amp.h: with -ffast-math this clang drops tests for Inf and NaN, also those of bits: add -fno-finite-math-only"
 #endif
 AMP_INLINE amp_array amp_arr(const void *data, amp_dtype dtype) {
@@ -1411,7 +1418,8 @@ AMPI_RARE uint32_t ampi_widen_rare(uint32_t pattern, amp_dtype t) { return ampi_
 typedef float ampi_four __attribute__((__vector_size__(16)));
 AMP_INLINE uint32_t ampi_f16c_narrow(uint32_t x) {
     ampi_four v = {ampi_float(x), 0.0f, 0.0f, 0.0f};
-    __asm__("vcvtps2ph $0, %0, %0" : "+x"(v)); /* 0: to nearest even, whatever the control word says */
+    __asm__("{vcvtps2ph $0, %0, %0|vcvtps2ph %0, %0, 0}"
+        : "+x"(v)); /* 0: to nearest even, whatever the control word says */
     return ampi_bits(v[0]) & 0xffffu;
 }
 AMP_INLINE uint32_t ampi_f16c_widen(uint32_t pattern) {
@@ -1688,21 +1696,21 @@ AMPI_OP2(amp_dsub, double, -)
 AMPI_OP2(amp_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
 AMP_INLINE float amp_div(float a, float b) {
-    __asm__("divss %1, %0" : "+x"(a) : "x"(b));
+    __asm__("{divss %1, %0|divss %0, %1}" : "+x"(a) : "x"(b));
     return a;
 }
 AMP_INLINE double amp_ddiv(double a, double b) {
-    __asm__("divsd %1, %0" : "+x"(a) : "x"(b));
+    __asm__("{divsd %1, %0|divsd %0, %1}" : "+x"(a) : "x"(b));
     return a;
 }
 AMP_INLINE float amp_sqrt(float a) {
     float r;
-    __asm__("sqrtss %1, %0" : "=x"(r) : "x"(a));
+    __asm__("{sqrtss %1, %0|sqrtss %0, %1}" : "=x"(r) : "x"(a));
     return r;
 }
 AMP_INLINE double amp_dsqrt(double a) {
     double r;
-    __asm__("sqrtsd %1, %0" : "=x"(r) : "x"(a));
+    __asm__("{sqrtsd %1, %0|sqrtsd %0, %1}" : "=x"(r) : "x"(a));
     return r;
 }
 #  else
@@ -3868,7 +3876,7 @@ static void *ampi_grow(const amp_allocator *a, void *array, size_t n, size_t *ca
    tests/called.h */
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#if defined(__SSE2__) && defined(__SSE2_MATH__) && defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_FPU_WORD
 typedef uint32_t ampi_fpu;
 static ampi_fpu ampi_fpu_read(void) {
@@ -4361,10 +4369,13 @@ AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
     return !ctx->b->aligned || (uintptr_t)p % size == 0;
 }
-/* floats or labels; NULL is fine */
+/* A pointer to numbers of a C type, which must lie as that type does, on the CPU, too; NULL is fine. */
+static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) {
+    if (!p || (uintptr_t)p % size == 0) return AMP_OK;
+    return AMPI_INVALID("%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+}
 static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
-    if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
-    return AMPI_INVALID("%s is not aligned to 4 bytes", name);
+    return ampi_check_pointer(ctx, name, p, 4u);
 }
 
 /* What ampi_check_storage is about to say nothing of: nearly every array. */
@@ -4535,28 +4546,24 @@ static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
     if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
+static amp_status ampi_check_list(amp_ctx *ctx, const char *list, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
-    AMPI_CHECK(!n || a, "arrays is NULL");
+    AMPI_CHECK(!n || a, "%s is NULL", list);
     for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
-    snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
+    snprintf(name, sizeof name, "%s[%llu]", list, AMPI_ULL(i));
     if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
     AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
     return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
-}
-
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
-    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
+    AMPI_TRY(ampi_check_list(ctx, "arrays", arrays, n_arrays, 1));
     AMPI_HAS(finite);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
@@ -4570,7 +4577,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
     amp_histogram h = AMP_ZERO;
     AMPI_CHECK(out, "out is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list(ctx, "arrays", arrays, n_arrays, 0));
     AMPI_HAS(histogram);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->histogram)(ctx, arrays, n_arrays, &h));
@@ -4878,6 +4885,7 @@ static amp_status ampi_param_shape(amp_ctx *ctx, const char *name, amp_param_des
 
 /* the model copy, the gradient and the master: their dtypes, and which of them are adopted */
 static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_desc *d) {
+    const char *given = d->master ? "master" : "model"; /* of FP32 weights */
     amp_dtype model = d->keep_f32 ? AMP_F32 : p->desc.model;
     amp_ctx *ctx = p->ctx;
     if (d->model.dtype == AMP_AUTO) d->model.dtype = model;
@@ -4895,7 +4903,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
     } else if (p->desc.master != AMP_MASTER_F32 && d->master) {
         return AMPI_INVALID("desc.master of \"%s\" is given, but the set's layout has no FP32 masters", name);
     }
-    AMPI_CHECK((uintptr_t)d->master % sizeof(float) == 0, "desc.master of \"%s\" is not aligned to 4 bytes", name);
+    AMPI_CHECK((uintptr_t)d->master % sizeof(float) == 0, "desc.%s of \"%s\" is not aligned to 4 bytes", given, name);
     return AMP_OK;
 }
 
@@ -5935,7 +5943,7 @@ static amp_status ampi_do_unscale(
     amp_ctx *ctx = s->ctx;
     amp_finite_report r = AMP_ZERO;
     size_t i;
-    AMPI_TRY(ampi_check_list(ctx, grads, n));
+    AMPI_TRY(ampi_check_list(ctx, "grads", grads, n, 0));
     if (!dst) AMPI_TRY(ampi_check_once(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));
@@ -6124,7 +6132,7 @@ static amp_status ampi_optional(
 }
 
 static amp_status ampi_rate(amp_ctx *ctx, const char *name, const amp_group *g, float *lr) {
-    AMPI_CHECK(ampi_is_aligned(ctx, g->lr_ptr, 4u), "%s.lr_ptr is not aligned to 4 bytes", name);
+    AMPI_CHECK((uintptr_t)g->lr_ptr % 4u == 0, "%s.lr_ptr is not aligned to 4 bytes", name);
     *lr = 0.0f;
     if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
     AMPI_CHECK(ampi_nonzero(g->lr), "%s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", name);
@@ -6705,7 +6713,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
     AMPI_CHECK(rows, "rows is NULL");
     AMPI_CHECK(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, "cap is %llu, but there are 1 + %llu + %llu rows",
         AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
-    AMPI_TRY(ampi_check_list(ctx, arrays, n));
+    AMPI_TRY(ampi_check_list(ctx, "arrays", arrays, n, 0));
     AMPI_CHECK(!n || names, "names is NULL");
     AMPI_HAS(histogram);
     AMPI_TRY((ctx->b->may_wait)(ctx));
@@ -8934,10 +8942,6 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
     return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
-static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) { /* NULL is fine */
-    AMPI_CHECK(!p || ampi_is_aligned(ctx, p, size), "%s is not aligned to %llu bytes", name, AMPI_ULL(size));
-    return AMP_OK;
-}
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
@@ -9476,10 +9480,10 @@ static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reas
 #  define AMPI_PATH 4096
 typedef struct ampi_replacement {
     amp_ctx *ctx;
-    const char *given; /* the path as it was given */
-    FILE *f;           /* open on `temporary` */
-    unsigned mode;     /* of the file that will be replaced; 0: there is none */
-    int32_t _pad;
+    const char *given;         /* the path as it was given */
+    FILE *f;                   /* open on `temporary` */
+    unsigned mode;             /* of the file that will be replaced */
+    int32_t replaces;          /* 1: there is one */
     char path[AMPI_PATH];      /* of that file */
     char temporary[AMPI_PATH]; /* beside it */
 } ampi_replacement;
@@ -9558,9 +9562,10 @@ static const char *ampi_kind_of(mode_t mode) {
     if (S_ISFIFO(mode)) return "fifo";
     return S_ISCHR(mode) || S_ISBLK(mode) ? "device" : "special file";
 }
-/* a regular file, or none: then *mode is 0 */
-static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
+/* A regular file, whose mode this is, or none: then *is is 0. */
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, int32_t *is, unsigned *mode) {
     struct stat s;
+    *is = 0;
     *mode = 0;
     if (stat(path, &s) != 0) {
         AMPI_REQUIRE(errno == ENOENT, AMP_ERR_IO, "%s: %s", given, ampi_reason());
@@ -9568,6 +9573,7 @@ static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *p
     }
     AMPI_REQUIRE(
         S_ISREG(s.st_mode), AMP_ERR_IO, "%s: it is a %s, but a regular file is needed", given, ampi_kind_of(s.st_mode));
+    *is = 1;
     *mode = (unsigned)s.st_mode & 07777u;
     return AMP_OK;
 }
@@ -9611,18 +9617,18 @@ static void ampi_remove_dead(const ampi_replacement *r) {
 
 static amp_status ampi_prepare_place(ampi_replacement *r) {
     AMPI_TRY(ampi_follow_links(r));
-    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->mode));
+    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->replaces, &r->mode));
     ampi_remove_dead(r);
     return AMP_OK;
 }
 /* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
 static int ampi_open_temporary(ampi_replacement *r) {
-    int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
+    int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->replaces ? 0600 : 0666); /* O_EXCL follows no link */
     int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
     if (fd < 0) return 0;
     locked = ampi_lock_file(fd);
     if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
-        if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
+        r->f = fdopen(fd, "wb");
         if (r->f) return 1;
         reason = errno;
         (void)remove(r->temporary);
@@ -9632,7 +9638,11 @@ static int ampi_open_temporary(ampi_replacement *r) {
     return 0;
 }
 
-static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
+/* The old file's mode comes last: a later save must be able to open what a writer that died has left. */
+static int ampi_flush(const ampi_replacement *r) {
+    const int fd = fileno(r->f);
+    return fflush(r->f) == 0 && (!r->replaces || fchmod(fd, (mode_t)r->mode) == 0) && fsync(fd) == 0;
+}
 static void ampi_flush_directory(const char *path) {
     char dir[AMPI_PATH];
     int fd;
@@ -9652,10 +9662,12 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
-static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
+__declspec(dllimport) unsigned long __stdcall GetLastError(void);
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, int32_t *is, unsigned *mode) {
     (void)ctx;
     (void)given;
     (void)path;
+    *is = 0;
     *mode = 0;
     return AMP_OK;
 }
@@ -9670,11 +9682,14 @@ static int ampi_open_temporary(ampi_replacement *r) {
     if (!r->f) (void)_close(fd);
     return r->f != NULL;
 }
-static int ampi_flush(FILE *f) { return fflush(f) == 0 && _commit(_fileno(f)) == 0; }
+static int ampi_flush(const ampi_replacement *r) { return fflush(r->f) == 0 && _commit(_fileno(r->f)) == 0; }
 static int ampi_take_place(ampi_replacement *r) {
-    int done = fclose(r->f) == 0;
-    errno = 0;
-    return done && MoveFileExA(r->temporary, r->path, 1 | 8) != 0; /* replace existing, write through */
+    unsigned long reason;
+    if (fclose(r->f) != 0) return 0;
+    if (MoveFileExA(r->temporary, r->path, 1 | 8) != 0) return 1; /* replace existing, write through */
+    reason = GetLastError();
+    errno = reason == 5 || reason == 32 || reason == 33 ? EACCES : EIO; /* denied; open or locked elsewhere */
+    return 0;
 }
 #  endif
 
@@ -9683,6 +9698,7 @@ static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, cons
     r->ctx = ctx;
     r->given = path;
     r->f = NULL;
+    r->replaces = 0;
     r->mode = 0;
     AMPI_REQUIRE(strlen(path) < AMPI_PATH, AMP_ERR_IO, "%.100s...: the path is too long", path);
     memcpy(r->path, path, strlen(path) + 1);
@@ -9704,7 +9720,7 @@ static amp_status ampi_replacement_put(ampi_replacement *r, const void *data, si
 /* st: of what was written. The new file takes its place if all went well, and is removed if not. */
 static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     errno = 0;
-    if (st == AMP_OK && !ampi_flush(r->f))
+    if (st == AMP_OK && !ampi_flush(r))
         st = amp_fail(r->ctx, AMP_ERR_IO, "%s: flushing it to disk failed: %s", r->given, ampi_reason());
     if (st != AMP_OK)
         (void)fclose(r->f);
@@ -10028,7 +10044,8 @@ static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8
     size_t i;
     for (i = 0; i < states; i += sizeof t) {
         memcpy(&t, words + i, sizeof t);
-        if (!ampi_is_scale(t.scale) || !ampi_is_scale(t.inverse)) return ampi_bad_file(f, "an FP8 scale is not usable");
+        if (!ampi_is_scale(t.scale) || !ampi_is_positive(t.inverse) || !amp_is_finite(t.inverse))
+            return ampi_bad_file(f, "an FP8 scale is not usable");
         if (!ampi_is_amax(t.amax) || !ampi_is_amax(t.window) || t.found || t.ticket || (t.at && t.at >= history))
             return ampi_bad_file(f, "an FP8 tensor's state is none that casts make");
     }
@@ -10365,10 +10382,11 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
+    int32_t is;
     ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_check_loaded(ctx, state));
-    AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
+    AMPI_TRY(ampi_check_kind(ctx, path, path, &is, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
     errno = 0;
@@ -10862,12 +10880,12 @@ AMPI_OP void ampi_scalar_store8(uint8_t *p, uint32_t a, uint32_t b, uint32_t c, 
 #  define AMPI_MM(name) _mm_##name
 #  define AMPI_REG      "x"
 #  ifdef __AVX__ /* the same registers: no mixing of encodings */
-#    define AMPI_ASM1(op) "v" op "ps %1, %0"
-#    define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#    define AMPI_ASM1(op) "{v" op "ps %1, %0|v" op "ps %0, %1}"
+#    define AMPI_ASM2(op) "{v" op "ps %2, %1, %0|v" op "ps %0, %1, %2}"
 #    define AMPI_FIRST    "x"
 #  else
-#    define AMPI_ASM1(op) op "ps %1, %0"
-#    define AMPI_ASM2(op) op "ps %2, %0"
+#    define AMPI_ASM1(op) "{" op "ps %1, %0|" op "ps %0, %1}"
+#    define AMPI_ASM2(op) "{" op "ps %2, %0|" op "ps %0, %2}"
 #    define AMPI_FIRST    "0"
 #  endif
 #  define AMPI_EQUAL "cmpeq"
@@ -10978,8 +10996,8 @@ static void ampi_sse2_pack4(float *to, size_t width, const float *rows, size_t l
 #  define AMPI_TILES(X) X(6) X(4) X(1)
 #  define AMPI_MM(name) _mm256_##name
 #  define AMPI_REG      "x"
-#  define AMPI_ASM1(op) "v" op "ps %1, %0"
-#  define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#  define AMPI_ASM1(op) "{v" op "ps %1, %0|v" op "ps %0, %1}"
+#  define AMPI_ASM2(op) "{v" op "ps %2, %1, %0|v" op "ps %0, %1, %2}"
 #  define AMPI_FIRST    "x"
 #  define AMPI_EQUAL    "cmpeq"
 #  define AMPI_HAS_FMA
@@ -11058,8 +11076,8 @@ AMPI_OP void ampi_avx2_stream64(char *p, const char *b) {
 #  define AMPI_TILES(X) X(12) X(8) X(4) X(1)
 #  define AMPI_MM(name) _mm512_##name
 #  define AMPI_REG      "v"
-#  define AMPI_ASM1(op) "v" op "ps %1, %0"
-#  define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#  define AMPI_ASM1(op) "{v" op "ps %1, %0|v" op "ps %0, %1}"
+#  define AMPI_ASM2(op) "{v" op "ps %2, %1, %0|v" op "ps %0, %1, %2}"
 #  define AMPI_FIRST    "v"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
@@ -11097,17 +11115,19 @@ AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
 }
 AMPI_OP void ampi_avx512_store_some(float *p, size_t n, __m512 x) { _mm512_mask_storeu_ps(p, ampi_avx512_first(n), x); }
 AMPI_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
-    __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
+    __asm__("{vrangeps $11, %1, %0, %0|vrangeps %0, %0, %1, 11}"
+        : "+v"(a)
+        : "v"(b)); /* 11: of sizes, with a sign of 0 */
     return a;
 }
 AMPI_OP __mmask16 ampi_avx512_nonzero(__m512 x) {
     __mmask16 r;
-    __asm__("vcmpneq_oqps %2, %1, %0" : "=k"(r) : "v"(x), "v"(_mm512_setzero_ps()));
+    __asm__("{vcmpneq_oqps %2, %1, %0|vcmpneq_oqps %0, %1, %2}" : "=k"(r) : "v"(x), "v"(_mm512_setzero_ps()));
     return r;
 }
 AMPI_OP __mmask16 ampi_avx512_same(__mmask16 mask, __m512 a, __m512 b) {
     __mmask16 r;
-    __asm__("vcmpeqps %2, %1, %0%{%3%}" : "=k"(r) : "v"(a), "v"(b), "Yk"(mask));
+    __asm__("{vcmpeqps %2, %1, %0%{%3%}|vcmpeqps %0%{%3%}, %1, %2}" : "=k"(r) : "v"(a), "v"(b), "Yk"(mask));
     return r;
 }
 AMPI_OP __mmask16 ampi_avx512_same16(__mmask16 mask, const void *a, const void *b) {
@@ -11143,7 +11163,7 @@ AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512
 }
 AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_to_bf16(__m512i low, __m512i high) {
     __m512i r;
-    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(high), "v"(low));
+    __asm__("{vcvtne2ps2bf16 %2, %1, %0|vcvtne2ps2bf16 %0, %1, %2}" : "=v"(r) : "v"(high), "v"(low));
     return r;
 }
 AMPI_AVX512_BF16 AMPI_ALWAYS void ampi_avx512_bf16_step(char *d, const char *s) {

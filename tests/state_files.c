@@ -573,14 +573,14 @@ static void links(void) {
     state_free(&s);
 }
 static void mode_is_kept(void) {
-    static const mode_t modes[4] = {0600, 0640, 0444, 0666};
+    static const mode_t modes[5] = {0600, 0640, 0444, 0666, 0};
     struct stat a;
     mode_t mask = umask(022);
     int i;
     (void)unlink(path);
     save_tag(10);
     CHECK(stat(path, &a) == 0 && (a.st_mode & 07777) == 0644);
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < 5; i++) {
         CHECK(chmod(path, modes[i]) == 0);
         save_tag(20);
         CHECK(stat(path, &a) == 0 && (a.st_mode & 07777) == modes[i]);

@@ -840,7 +840,7 @@ static void doubles_refused(t_run *t) {
     drop.x = drop.y = d;
     drop.count = 16;
     CHECK_STATUS(amp_dropout(t->ctx, &drop), AMP_ERR_INVALID_ARG, "desc.y is f64");
-    CHECK_STATUS(amp_unscale(s, &f, NULL, &d, 1), AMP_ERR_INVALID_ARG, "arrays[0] is f64");
+    CHECK_STATUS(amp_unscale(s, &f, NULL, &d, 1), AMP_ERR_INVALID_ARG, "grads[0] is f64");
     CHECK_STATUS(amp_unscale(s, &d, NULL, &f, 1), AMP_ERR_INVALID_ARG, "dst[0] is f64");
     CHECK_STATUS(amp_histogram_count(t->ctx, &h, &d, 1), AMP_ERR_INVALID_ARG, "arrays[0] is f64");
     CHECK_STATUS(amp_quantize(f8, 0, amp_arr(mem + 1024, AMP_F8E4M3), out, d, 4, 4, 0), AMP_ERR_INVALID_ARG, "src f64");

@@ -323,7 +323,7 @@ static void begun_beside_an_element(t_run *t) {
     CHECK_OK(amp_cast(t->ctx, amp_arr(odd + 1, AMP_F8E4M3), even, 16, NULL)); /* an FP8 number begins at each byte */
     wants_aligned(t, "amp_all_finite arrays[0].data 4", amp_all_finite(t->ctx, &report, &f32, 1));
     wants_aligned(t, "amp_histogram_count arrays[0].data 2", amp_histogram_count(t->ctx, &h, &f16, 1));
-    wants_aligned(t, "amp_unscale arrays[0].data 4", amp_unscale(s, &dst, NULL, &f32, 1));
+    wants_aligned(t, "amp_unscale grads[0].data 4", amp_unscale(s, &dst, NULL, &f32, 1));
     wants_aligned(t, "amp_unscale dst[0].data 4", amp_unscale(s, &f32, NULL, &dst, 1));
     CHECK_OK(amp_autocast_begin(t->ctx, NULL));
     wants_aligned(t, "in.data 4", amp_autocast_input(t->ctx, &out, AMP_OP_MATMUL, &f32, 1));
@@ -349,7 +349,7 @@ static void begun_beside_an_element(t_run *t) {
     }
     amp_scaler_destroy(s);
 }
-/* Pointers of a type: on a host C itself asks that they are aligned. */
+/* Pointers of a type: C itself asks that they are aligned. */
 static void words_beside_four_bytes(t_run *t) {
     static const amp_gemm_desc plain = AMP_ZERO;
     char *bytes = (char *)t_alloc(t, 512), *odd = bytes + 258;
@@ -859,7 +859,7 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.update_beside_alignment", update_beside_alignment, T_ALL}, {"edges.counted_apply", counted_apply, T_ALL},
     {"edges.apply_without_moments", apply_without_moments, T_ALL}, {"edges.unscaled_lists", unscaled_lists, T_ALL},
     {"edges.begun_beside_an_element", begun_beside_an_element, T_ALL},
-    {"edges.words_beside_four_bytes", words_beside_four_bytes, T_CUDA}, {"edges.softmax_alone", softmax_alone, T_ALL},
+    {"edges.words_beside_four_bytes", words_beside_four_bytes, T_ALL}, {"edges.softmax_alone", softmax_alone, T_ALL},
     {"edges.largest_of_zeros", largest_of_zeros, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
     {"edges.dy_beside_its_inputs", dy_beside_its_inputs, T_ALL},
     {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},

@@ -1064,9 +1064,12 @@ static void sealed_fp8(t_run *t) {
         {92, 0x3f800000, NULL},
     };
     const char *path = t_file("fp8.state");
+    const float tiny[16] = {1e-37f, -1e-37f};
+    const amp_array none = AMP_ZERO;
     amp_state_desc st = AMP_ZERO;
     amp_fp8_desc d = AMP_ZERO;
     amp_fp8 *f = NULL;
+    void *x;
     unsigned char *b;
     size_t i, k, n = 0;
     d.tensors = 2;
@@ -1089,6 +1092,18 @@ static void sealed_fp8(t_run *t) {
         else
             CHECK_OK(amp_state_load(t->ctx, path, &st));
     }
+    t_note(t, "a tensor of next to nothing has the largest scale, whose inverse has none");
+    amp_fp8_destroy(f);
+    d.history = 0;
+    CHECK_OK(amp_fp8_create(&f, t->ctx, &d));
+    x = t_put(t, tiny, sizeof tiny);
+    CHECK_OK(amp_quantize(f, 0, amp_arr(t_alloc(t, 16), AMP_F8E4M3), none, amp_arr(x, AMP_F32), 4, 4, 0));
+    CHECK_OK(amp_state_save(t->ctx, path, &st));
+    b = slurp(t, path, &n);
+    CHECK_OK(amp_state_load(t->ctx, path, &st));
+    CHECK_OK(amp_state_save(t->ctx, path, &st));
+    CHECK_BITS(slurp(t, path, &k), b, n, 1);
+    CHECK_EQ(k, n);
     amp_fp8_destroy(f);
 }
 

@@ -16,6 +16,9 @@
 #if defined(_POSIX_THREADS) && !defined(AMP_NO_THREADS)
 #  define HAVE_THREADS 1
 #  include <pthread.h>
+#  if !defined(_WIN32) && !defined(__wasi__)
+#    include <sys/wait.h>
+#  endif
 #else
 #  define HAVE_THREADS 0
 #endif
@@ -667,7 +670,33 @@ static void cancelled_while_waiting(t_run *t) {
     remove(c.path);
     amp_ctx_destroy(c.ctx);
 }
+
+/* A thread that a child of fork() has not may hold the lock of the pool: a verb that needs no worker goes on. */
+#  if defined(_WIN32) || defined(__wasi__) || defined(__EMSCRIPTEN__)
+static void a_lock_is_left(t_run *t) { t_skip(t, "no fork() here"); }
+#  else
+static void a_lock_is_left(t_run *t) {
+    float x[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const amp_array list = amp_arrn(x, AMP_F32, 10);
+    amp_histogram h;
+    amp_ctx *ctx = NULL;
+    int status = -1;
+    pid_t child;
+    if (!CHECK_EQ(t_create_cpu(&ctx, AMP_SIMD_SCALAR, 2), AMP_OK)) return;
+    (void)pthread_mutex_lock(&ampi_cpu_of(ctx)->lock);
+    child = fork();
+    if (child == 0) {
+        (void)alarm(20);
+        _exit(amp_histogram_count(ctx, &h, &list, 1) != AMP_OK);
+    }
+    (void)pthread_mutex_unlock(&ampi_cpu_of(ctx)->lock);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_EQ(status, 0);
+    amp_ctx_destroy(ctx);
+}
+#  endif
 #else
+static void a_lock_is_left(t_run *t) { t_skip(t, "no threads here"); }
 static void a_second_thread(t_run *t) { t_skip(t, "no threads here"); }
 static void cancelled_after_it(t_run *t) { t_skip(t, "no threads here"); }
 static void cancelled_while_waiting(t_run *t) { t_skip(t, "no threads here"); }
@@ -717,4 +746,5 @@ const t_test t_suite_threads[] = {{"threads.every_verb_is_refused", every_verb_i
     {"threads.left_by_logger", left_by_logger, T_ALL}, {"threads.errno_is_the_callers", errno_is_the_callers, T_ALL},
     {"threads.a_second_thread", a_second_thread, T_CPU}, {"threads.cancelled_after_it", cancelled_after_it, T_CPU},
     {"threads.cancelled_while_waiting", cancelled_while_waiting, T_HOST},
-    {"threads.streams_are_ordered", streams_are_ordered, T_HOST}, {NULL, NULL, 0}};
+    {"threads.a_lock_is_left", a_lock_is_left, T_HOST}, {"threads.streams_are_ordered", streams_are_ordered, T_HOST},
+    {NULL, NULL, 0}};

@@ -80,21 +80,21 @@ AMPI_OP2(amp_dsub, double, -)
 AMPI_OP2(amp_dmul, double, *)
 #  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
 AMP_INLINE float amp_div(float a, float b) {
-    __asm__("divss %1, %0" : "+x"(a) : "x"(b));
+    __asm__("{divss %1, %0|divss %0, %1}" : "+x"(a) : "x"(b));
     return a;
 }
 AMP_INLINE double amp_ddiv(double a, double b) {
-    __asm__("divsd %1, %0" : "+x"(a) : "x"(b));
+    __asm__("{divsd %1, %0|divsd %0, %1}" : "+x"(a) : "x"(b));
     return a;
 }
 AMP_INLINE float amp_sqrt(float a) {
     float r;
-    __asm__("sqrtss %1, %0" : "=x"(r) : "x"(a));
+    __asm__("{sqrtss %1, %0|sqrtss %0, %1}" : "=x"(r) : "x"(a));
     return r;
 }
 AMP_INLINE double amp_dsqrt(double a) {
     double r;
-    __asm__("sqrtsd %1, %0" : "=x"(r) : "x"(a));
+    __asm__("{sqrtsd %1, %0|sqrtsd %0, %1}" : "=x"(r) : "x"(a));
     return r;
 }
 #  else

@@ -8,8 +8,8 @@
 #  define AMPI_TILES(X) X(6) X(4) X(1)
 #  define AMPI_MM(name) _mm256_##name
 #  define AMPI_REG      "x"
-#  define AMPI_ASM1(op) "v" op "ps %1, %0"
-#  define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#  define AMPI_ASM1(op) "{v" op "ps %1, %0|v" op "ps %0, %1}"
+#  define AMPI_ASM2(op) "{v" op "ps %2, %1, %0|v" op "ps %0, %1, %2}"
 #  define AMPI_FIRST    "x"
 #  define AMPI_EQUAL    "cmpeq"
 #  define AMPI_HAS_FMA

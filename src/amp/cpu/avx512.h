@@ -13,8 +13,8 @@
 #  define AMPI_TILES(X) X(12) X(8) X(4) X(1)
 #  define AMPI_MM(name) _mm512_##name
 #  define AMPI_REG      "v"
-#  define AMPI_ASM1(op) "v" op "ps %1, %0"
-#  define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#  define AMPI_ASM1(op) "{v" op "ps %1, %0|v" op "ps %0, %1}"
+#  define AMPI_ASM2(op) "{v" op "ps %2, %1, %0|v" op "ps %0, %1, %2}"
 #  define AMPI_FIRST    "v"
 #  define AMPI_HAS_FMA
 #  define AMPI_HAS_SHIFT_EACH
@@ -52,17 +52,19 @@ AMPI_OP __m512 ampi_avx512_load_some(const float *p, size_t n) {
 }
 AMPI_OP void ampi_avx512_store_some(float *p, size_t n, __m512 x) { _mm512_mask_storeu_ps(p, ampi_avx512_first(n), x); }
 AMPI_OP __m512 ampi_avx512_larger_abs(__m512 a, __m512 b) {
-    __asm__("vrangeps $11, %1, %0, %0" : "+v"(a) : "v"(b)); /* 11: of sizes, with a sign of 0 */
+    __asm__("{vrangeps $11, %1, %0, %0|vrangeps %0, %0, %1, 11}"
+        : "+v"(a)
+        : "v"(b)); /* 11: of sizes, with a sign of 0 */
     return a;
 }
 AMPI_OP __mmask16 ampi_avx512_nonzero(__m512 x) {
     __mmask16 r;
-    __asm__("vcmpneq_oqps %2, %1, %0" : "=k"(r) : "v"(x), "v"(_mm512_setzero_ps()));
+    __asm__("{vcmpneq_oqps %2, %1, %0|vcmpneq_oqps %0, %1, %2}" : "=k"(r) : "v"(x), "v"(_mm512_setzero_ps()));
     return r;
 }
 AMPI_OP __mmask16 ampi_avx512_same(__mmask16 mask, __m512 a, __m512 b) {
     __mmask16 r;
-    __asm__("vcmpeqps %2, %1, %0%{%3%}" : "=k"(r) : "v"(a), "v"(b), "Yk"(mask));
+    __asm__("{vcmpeqps %2, %1, %0%{%3%}|vcmpeqps %0%{%3%}, %1, %2}" : "=k"(r) : "v"(a), "v"(b), "Yk"(mask));
     return r;
 }
 AMPI_OP __mmask16 ampi_avx512_same16(__mmask16 mask, const void *a, const void *b) {
@@ -98,7 +100,7 @@ AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_less_tiny(__m512i least, __m512
 }
 AMPI_AVX512_BF16 AMPI_ALWAYS __m512i ampi_avx512_to_bf16(__m512i low, __m512i high) {
     __m512i r;
-    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(high), "v"(low));
+    __asm__("{vcvtne2ps2bf16 %2, %1, %0|vcvtne2ps2bf16 %0, %1, %2}" : "=v"(r) : "v"(high), "v"(low));
     return r;
 }
 AMPI_AVX512_BF16 AMPI_ALWAYS void ampi_avx512_bf16_step(char *d, const char *s) {

@@ -8,12 +8,12 @@
 #  define AMPI_MM(name) _mm_##name
 #  define AMPI_REG      "x"
 #  ifdef __AVX__ /* the same registers: no mixing of encodings */
-#    define AMPI_ASM1(op) "v" op "ps %1, %0"
-#    define AMPI_ASM2(op) "v" op "ps %2, %1, %0"
+#    define AMPI_ASM1(op) "{v" op "ps %1, %0|v" op "ps %0, %1}"
+#    define AMPI_ASM2(op) "{v" op "ps %2, %1, %0|v" op "ps %0, %1, %2}"
 #    define AMPI_FIRST    "x"
 #  else
-#    define AMPI_ASM1(op) op "ps %1, %0"
-#    define AMPI_ASM2(op) op "ps %2, %0"
+#    define AMPI_ASM1(op) "{" op "ps %1, %0|" op "ps %0, %1}"
+#    define AMPI_ASM2(op) "{" op "ps %2, %0|" op "ps %0, %2}"
 #    define AMPI_FIRST    "0"
 #  endif
 #  define AMPI_EQUAL "cmpeq"

@@ -5,10 +5,13 @@
 static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
     return !ctx->b->aligned || (uintptr_t)p % size == 0;
 }
-/* floats or labels; NULL is fine */
+/* A pointer to numbers of a C type, which must lie as that type does, on the CPU, too; NULL is fine. */
+static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) {
+    if (!p || (uintptr_t)p % size == 0) return AMP_OK;
+    return AMPI_INVALID("%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+}
 static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
-    if (ampi_is_aligned(ctx, p, 4u)) return AMP_OK;
-    return AMPI_INVALID("%s is not aligned to 4 bytes", name);
+    return ampi_check_pointer(ctx, name, p, 4u);
 }
 
 /* What ampi_check_storage is about to say nothing of: nearly every array. */

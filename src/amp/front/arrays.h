@@ -56,28 +56,24 @@ static int ampi_is_listed(const amp_ctx *ctx, amp_array a, int doubles) {
     if (!size || (a.flags & ~AMP_CACHE)) return 0;
     return ampi_is_aligned(ctx, a.data, size) && ampi_product(&bytes, a.count, size);
 }
-static amp_status ampi_check_list_of(amp_ctx *ctx, const amp_array *a, size_t n, int doubles) {
+static amp_status ampi_check_list(amp_ctx *ctx, const char *list, const amp_array *a, size_t n, int doubles) {
     char name[40];
     size_t i;
-    AMPI_CHECK(!n || a, "arrays is NULL");
+    AMPI_CHECK(!n || a, "%s is NULL", list);
     for (i = 0; i < n && ampi_is_listed(ctx, a[i], doubles);)
         i++;
     if (i == n) return AMP_OK;
-    snprintf(name, sizeof name, "arrays[%llu]", AMPI_ULL(i));
+    snprintf(name, sizeof name, "%s[%llu]", list, AMPI_ULL(i));
     if (!doubles) AMPI_TRY(ampi_check_array(ctx, name, a[i], a[i].count, 1));
     AMPI_TRY(ampi_check_storage(ctx, name, a[i], a[i].count, 1));
     return AMPI_INVALID("%s.count is %llu, which is too large", name, AMPI_ULL(a[i].count));
-}
-
-static amp_status ampi_check_list(amp_ctx *ctx, const amp_array *a, size_t n) {
-    return ampi_check_list_of(ctx, a, n, 0);
 }
 
 static amp_status ampi_do_all_finite(
     amp_ctx *ctx, amp_finite_report *report, const amp_array *arrays, size_t n_arrays) {
     amp_finite_report r = AMP_ZERO;
     AMPI_CHECK(report, "report is NULL");
-    AMPI_TRY(ampi_check_list_of(ctx, arrays, n_arrays, 1));
+    AMPI_TRY(ampi_check_list(ctx, "arrays", arrays, n_arrays, 1));
     AMPI_HAS(finite);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->finite)(ctx, NULL, arrays, n_arrays, NULL, &r));
@@ -91,7 +87,7 @@ AMP_API amp_status amp_all_finite(amp_ctx *ctx, amp_finite_report *report, const
 static amp_status ampi_do_histogram_count(amp_ctx *ctx, amp_histogram *out, const amp_array *arrays, size_t n_arrays) {
     amp_histogram h = AMP_ZERO;
     AMPI_CHECK(out, "out is NULL");
-    AMPI_TRY(ampi_check_list(ctx, arrays, n_arrays));
+    AMPI_TRY(ampi_check_list(ctx, "arrays", arrays, n_arrays, 0));
     AMPI_HAS(histogram);
     AMPI_TRY((ctx->b->may_wait)(ctx));
     AMPI_TRY((ctx->b->histogram)(ctx, arrays, n_arrays, &h));

@@ -4,7 +4,7 @@
    tests/called.h */
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__)
+#if defined(__SSE2__) && defined(__SSE2_MATH__) && defined(__GNUC__) && !defined(__TINYC__)
 #  define AMPI_FPU_WORD
 typedef uint32_t ampi_fpu;
 static ampi_fpu ampi_fpu_read(void) {

@@ -18,10 +18,6 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
     return d->scaler ? ampi_check_scaler(ctx, d->scaler) : AMP_OK;
 }
 
-static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) { /* NULL is fine */
-    AMPI_CHECK(!p || ampi_is_aligned(ctx, p, size), "%s is not aligned to %llu bytes", name, AMPI_ULL(size));
-    return AMP_OK;
-}
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;

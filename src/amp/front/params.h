@@ -214,6 +214,7 @@ static amp_status ampi_param_shape(amp_ctx *ctx, const char *name, amp_param_des
 
 /* the model copy, the gradient and the master: their dtypes, and which of them are adopted */
 static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_desc *d) {
+    const char *given = d->master ? "master" : "model"; /* of FP32 weights */
     amp_dtype model = d->keep_f32 ? AMP_F32 : p->desc.model;
     amp_ctx *ctx = p->ctx;
     if (d->model.dtype == AMP_AUTO) d->model.dtype = model;
@@ -231,7 +232,7 @@ static amp_status ampi_param_arrays(amp_params *p, const char *name, amp_param_d
     } else if (p->desc.master != AMP_MASTER_F32 && d->master) {
         return AMPI_INVALID("desc.master of \"%s\" is given, but the set's layout has no FP32 masters", name);
     }
-    AMPI_CHECK((uintptr_t)d->master % sizeof(float) == 0, "desc.master of \"%s\" is not aligned to 4 bytes", name);
+    AMPI_CHECK((uintptr_t)d->master % sizeof(float) == 0, "desc.%s of \"%s\" is not aligned to 4 bytes", given, name);
     return AMP_OK;
 }
 

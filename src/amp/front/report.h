@@ -140,7 +140,7 @@ static amp_status ampi_do_report(amp_params *p, amp_scaler *s, amp_report_row *r
     AMPI_CHECK(rows, "rows is NULL");
     AMPI_CHECK(n < (size_t)-1 / 2 && cap >= 1 + p->n + n, "cap is %llu, but there are 1 + %llu + %llu rows",
         AMPI_ULL(cap), AMPI_ULL(p->n), AMPI_ULL(n));
-    AMPI_TRY(ampi_check_list(ctx, arrays, n));
+    AMPI_TRY(ampi_check_list(ctx, "arrays", arrays, n, 0));
     AMPI_CHECK(!n || names, "names is NULL");
     AMPI_HAS(histogram);
     AMPI_TRY((ctx->b->may_wait)(ctx));

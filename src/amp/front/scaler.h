@@ -332,7 +332,7 @@ static amp_status ampi_do_unscale(
     amp_ctx *ctx = s->ctx;
     amp_finite_report r = AMP_ZERO;
     size_t i;
-    AMPI_TRY(ampi_check_list(ctx, grads, n));
+    AMPI_TRY(ampi_check_list(ctx, "grads", grads, n, 0));
     if (!dst) AMPI_TRY(ampi_check_once(ctx, grads, n));
     for (i = 0; dst && i < n; i++)
         AMPI_TRY(ampi_check_unscaled(ctx, dst, grads, i, n));

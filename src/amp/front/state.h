@@ -304,7 +304,8 @@ static amp_status ampi_fp8_from(ampi_file *f, const ampi_section *s, const uint8
     size_t i;
     for (i = 0; i < states; i += sizeof t) {
         memcpy(&t, words + i, sizeof t);
-        if (!ampi_is_scale(t.scale) || !ampi_is_scale(t.inverse)) return ampi_bad_file(f, "an FP8 scale is not usable");
+        if (!ampi_is_scale(t.scale) || !ampi_is_positive(t.inverse) || !amp_is_finite(t.inverse))
+            return ampi_bad_file(f, "an FP8 scale is not usable");
         if (!ampi_is_amax(t.amax) || !ampi_is_amax(t.window) || t.found || t.ticket || (t.at && t.at >= history))
             return ampi_bad_file(f, "an FP8 tensor's state is none that casts make");
     }
@@ -641,10 +642,11 @@ static amp_status ampi_do_state_load(amp_ctx *ctx, const char *path, const amp_s
     ampi_file f = ampi_file_of(ctx, path);
     amp_status st;
     unsigned mode;
+    int32_t is;
     ampi_verb_hold(ctx);
     AMPI_TRY(ampi_state_check(ctx, path, state));
     AMPI_TRY(ampi_check_loaded(ctx, state));
-    AMPI_TRY(ampi_check_kind(ctx, path, path, &mode));
+    AMPI_TRY(ampi_check_kind(ctx, path, path, &is, &mode));
     (void)ampi_walk(&f, state, ampi_visit_measure);
     AMPI_TRY(ampi_file_begin(&f, f.buffer_bytes + 1));
     errno = 0;

@@ -25,10 +25,10 @@ static const char *ampi_reason(void) { return errno ? strerror(errno) : "no reas
 #  define AMPI_PATH 4096
 typedef struct ampi_replacement {
     amp_ctx *ctx;
-    const char *given; /* the path as it was given */
-    FILE *f;           /* open on `temporary` */
-    unsigned mode;     /* of the file that will be replaced; 0: there is none */
-    int32_t _pad;
+    const char *given;         /* the path as it was given */
+    FILE *f;                   /* open on `temporary` */
+    unsigned mode;             /* of the file that will be replaced */
+    int32_t replaces;          /* 1: there is one */
     char path[AMPI_PATH];      /* of that file */
     char temporary[AMPI_PATH]; /* beside it */
 } ampi_replacement;
@@ -107,9 +107,10 @@ static const char *ampi_kind_of(mode_t mode) {
     if (S_ISFIFO(mode)) return "fifo";
     return S_ISCHR(mode) || S_ISBLK(mode) ? "device" : "special file";
 }
-/* a regular file, or none: then *mode is 0 */
-static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
+/* A regular file, whose mode this is, or none: then *is is 0. */
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, int32_t *is, unsigned *mode) {
     struct stat s;
+    *is = 0;
     *mode = 0;
     if (stat(path, &s) != 0) {
         AMPI_REQUIRE(errno == ENOENT, AMP_ERR_IO, "%s: %s", given, ampi_reason());
@@ -117,6 +118,7 @@ static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *p
     }
     AMPI_REQUIRE(
         S_ISREG(s.st_mode), AMP_ERR_IO, "%s: it is a %s, but a regular file is needed", given, ampi_kind_of(s.st_mode));
+    *is = 1;
     *mode = (unsigned)s.st_mode & 07777u;
     return AMP_OK;
 }
@@ -160,18 +162,18 @@ static void ampi_remove_dead(const ampi_replacement *r) {
 
 static amp_status ampi_prepare_place(ampi_replacement *r) {
     AMPI_TRY(ampi_follow_links(r));
-    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->mode));
+    AMPI_TRY(ampi_check_kind(r->ctx, r->given, r->path, &r->replaces, &r->mode));
     ampi_remove_dead(r);
     return AMP_OK;
 }
 /* r->f becomes a new file with a lock on it; 0: not this time, with the reason in errno */
 static int ampi_open_temporary(ampi_replacement *r) {
-    int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->mode ? 0600 : 0666); /* O_EXCL follows no link */
+    int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL, r->replaces ? 0600 : 0666); /* O_EXCL follows no link */
     int locked, reason = EEXIST; /* a writer that took it for a dead one's is removing it */
     if (fd < 0) return 0;
     locked = ampi_lock_file(fd);
     if (locked ? ampi_is_named(fd, r->temporary) : errno != EWOULDBLOCK) { /* where there are no locks nobody does */
-        if (!r->mode || fchmod(fd, (mode_t)r->mode) == 0) r->f = fdopen(fd, "wb");
+        r->f = fdopen(fd, "wb");
         if (r->f) return 1;
         reason = errno;
         (void)remove(r->temporary);
@@ -181,7 +183,11 @@ static int ampi_open_temporary(ampi_replacement *r) {
     return 0;
 }
 
-static int ampi_flush(FILE *f) { return fflush(f) == 0 && fsync(fileno(f)) == 0; }
+/* The old file's mode comes last: a later save must be able to open what a writer that died has left. */
+static int ampi_flush(const ampi_replacement *r) {
+    const int fd = fileno(r->f);
+    return fflush(r->f) == 0 && (!r->replaces || fchmod(fd, (mode_t)r->mode) == 0) && fsync(fd) == 0;
+}
 static void ampi_flush_directory(const char *path) {
     char dir[AMPI_PATH];
     int fd;
@@ -201,10 +207,12 @@ static int ampi_take_place(ampi_replacement *r) {
 }
 #  else
 __declspec(dllimport) int __stdcall MoveFileExA(const char *, const char *, unsigned long);
-static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, unsigned *mode) {
+__declspec(dllimport) unsigned long __stdcall GetLastError(void);
+static amp_status ampi_check_kind(amp_ctx *ctx, const char *given, const char *path, int32_t *is, unsigned *mode) {
     (void)ctx;
     (void)given;
     (void)path;
+    *is = 0;
     *mode = 0;
     return AMP_OK;
 }
@@ -219,11 +227,14 @@ static int ampi_open_temporary(ampi_replacement *r) {
     if (!r->f) (void)_close(fd);
     return r->f != NULL;
 }
-static int ampi_flush(FILE *f) { return fflush(f) == 0 && _commit(_fileno(f)) == 0; }
+static int ampi_flush(const ampi_replacement *r) { return fflush(r->f) == 0 && _commit(_fileno(r->f)) == 0; }
 static int ampi_take_place(ampi_replacement *r) {
-    int done = fclose(r->f) == 0;
-    errno = 0;
-    return done && MoveFileExA(r->temporary, r->path, 1 | 8) != 0; /* replace existing, write through */
+    unsigned long reason;
+    if (fclose(r->f) != 0) return 0;
+    if (MoveFileExA(r->temporary, r->path, 1 | 8) != 0) return 1; /* replace existing, write through */
+    reason = GetLastError();
+    errno = reason == 5 || reason == 32 || reason == 33 ? EACCES : EIO; /* denied; open or locked elsewhere */
+    return 0;
 }
 #  endif
 
@@ -232,6 +243,7 @@ static amp_status ampi_replacement_begin(ampi_replacement *r, amp_ctx *ctx, cons
     r->ctx = ctx;
     r->given = path;
     r->f = NULL;
+    r->replaces = 0;
     r->mode = 0;
     AMPI_REQUIRE(strlen(path) < AMPI_PATH, AMP_ERR_IO, "%.100s...: the path is too long", path);
     memcpy(r->path, path, strlen(path) + 1);
@@ -253,7 +265,7 @@ static amp_status ampi_replacement_put(ampi_replacement *r, const void *data, si
 /* st: of what was written. The new file takes its place if all went well, and is removed if not. */
 static amp_status ampi_replacement_end(ampi_replacement *r, amp_status st) {
     errno = 0;
-    if (st == AMP_OK && !ampi_flush(r->f))
+    if (st == AMP_OK && !ampi_flush(r))
         st = amp_fail(r->ctx, AMP_ERR_IO, "%s: flushing it to disk failed: %s", r->given, ampi_reason());
     if (st != AMP_OK)
         (void)fclose(r->f);

@@ -11,7 +11,7 @@ static amp_status ampi_optional(
 }
 
 static amp_status ampi_rate(amp_ctx *ctx, const char *name, const amp_group *g, float *lr) {
-    AMPI_CHECK(ampi_is_aligned(ctx, g->lr_ptr, 4u), "%s.lr_ptr is not aligned to 4 bytes", name);
+    AMPI_CHECK((uintptr_t)g->lr_ptr % 4u == 0, "%s.lr_ptr is not aligned to 4 bytes", name);
     *lr = 0.0f;
     if (g->lr_ptr || ampi_bits(g->lr) == ampi_bits((float)AMP_NONE)) return AMP_OK;
     AMPI_CHECK(ampi_nonzero(g->lr), "%s.lr is 0: give a learning rate, lr_ptr, or AMP_NONE for a rate of 0", name);

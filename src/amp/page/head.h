@@ -68,7 +68,7 @@
                machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
                and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c; ARM, big-endian: matrix.sh).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
-               the compiler flags (tests/test_modes.c), but for x87 without SSE2, -ffast-math on POWER, and payloads
+               the compiler flags (tests/test_modes.c), but for x87 (-m32, -mfpmath=387), -ffast-math on POWER, payloads
                of NaN that operations make. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
                have no instruction for these (except on AArch64 or with -mfma) and emulate them: the same bits, several
                times slower.
@@ -81,11 +81,11 @@
 
    >>memory    "Context memory" is what the context's verbs can reach: host memory for the CPU, device memory for CUDA.
                Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
-               any will do, but for .master and u of amp_apply). Functions of class setup allocate, by the context's
-               allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and amp_state_save
-               use up to 2 MiB of host memory while they run, amp_state_load as much as the file has. Verbs in the first
-               autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory. Nothing else
-               allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
+               any will do for an amp_array, but for FP32 weights and u of amp_apply). Verbs of class setup allocate,
+               by the context's allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and
+               amp_state_save use up to 2 MiB of host memory while they run, amp_state_load as much as the file has.
+               Verbs in the first autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory.
+               Nothing else allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
                amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all context memory by
                label, except the context's own fixed workspace.
 

@@ -1,7 +1,8 @@
 /* ==== >>params ===================================================================================================
    A set holds, for each parameter: the FP32 master weight, a model copy in the model's dtype (which products read), a
    gradient, and the optimizer's moments. Arrays are yours ("adopted") or the set's ("owned"), in any mix. Owned arrays
-   of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients. */
+   of one kind lie in one block, in order, each padded with zeros to 256 bytes: one call all-reduces all gradients of
+   one dtype, if all are owned. */
 
 /* How the weights of a 16-bit model copy are kept; the update rule is the same for all. */
 typedef enum amp_master {

@@ -3,8 +3,9 @@
    Parameters are matched by name, count and dtype. A file written on one context can be read on any other, by any
    amp with this file format. Save writes a separate file beside `path` ("PATH.16 digits.tmp"), flushes it to disk and
    renames it. So `path` is always one whole file, old or new, even after a crash and with several savers. It keeps the
-   old file's mode. A symbolic link is followed; a directory, device or fifo is refused. Temporary files in use are
-   locked: a later save removes those of writers that died. Without locks (Windows, some network disks) they stay. */
+   old file's mode. A symbolic link is followed; a directory, device or fifo is refused (not so on Windows). Temporary
+   files in use are locked: a later save removes those of writers that died. Without locks (Windows, some network disks)
+   they stay. */
 
 typedef struct amp_state_desc {
     uint32_t _begin, flags;    /* 0 */
