@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import weakref
 
 import numpy as np
 
@@ -149,6 +150,7 @@ def lifetimes():
     ends(text, "every order of close")
     text = "for k in range(24):\n    ctx.me = [x for x in [ctx, p, s, v][k % 4:]]\n    del ctx, p, s, v, loss\n    gc.collect()\n    exec(SCRIPT)\n"
     ends(f"SCRIPT = {SCRIPT!r}\n" + text, "cycles of every kind")
+    kept_by_arrays()
     ctx = amp.Context(threads=1)
     p, s = amp.Params(ctx, {"w": np.ones(10, np.float32)}), amp.Scaler(ctx)
     for o in (ctx, p, s):
@@ -170,6 +172,35 @@ def lifetimes():
     refused(lambda: ctx.cast(np.zeros(3, np.float32), amp.F16), "a cast after close", ValueError)
     refused(lambda: amp.Params(ctx, {"w": np.ones(3, np.float32)}), "a set on a closed context", ValueError)
     refused(lambda: amp.Scaler(ctx, scale=-1), "a scaler on a closed context", ValueError)
+
+
+KEPT = """
+def used(what):
+    ctx = amp.Context(threads=1)
+    return what(ctx.empty((1 << 22,), amp.F32))  # so large that it is unmapped when it is freed
+a = used(%s)
+gc.collect()
+b = np.asarray(a)
+b[...] = 3
+assert b[0] == b[-1] == 3
+"""
+
+
+def kept_by_arrays():
+    """An array of a context's memory keeps the context, by whatever way it is looked at, and no longer."""
+    for what in ("lambda e: e", "lambda e: e.numpy()", "np.from_dlpack", "np.asarray",
+                 "lambda e: e.numpy()[1:].view(np.int32)"):
+        ends(KEPT % what, f"{what} of empty() outlives its context's name")
+    ends("ctx.me = [ctx, ctx.empty((9,), amp.F32), ctx.empty((9,), amp.F32).numpy()]", "memory of a context in a cycle")
+    ctx = amp.Context(threads=1)
+    kept, view, two = weakref.ref(ctx), ctx.empty((3,), amp.F32).numpy()[1:], ctx.empty((3,), amp.F32)
+    refused(ctx.close, "a context with arrays is not closed", BufferError)
+    del ctx, two
+    gc.collect()
+    check(kept() is not None, "a view of a view keeps the context")
+    del view
+    gc.collect()
+    check(kept() is None, "and no longer than it lives")
 
 
 def names():

@@ -18,7 +18,8 @@ Wherever an array is taken it may be another library's: PyTorch's, JAX's, CuPy's
 p.array("w", "model") goes the other way: torch.from_dlpack(...) of it is the same memory, BF16 included.
 p.save("run.safetensors", "weights") and p.load exchange weights, model copies and moments with other programs; amp.read_safetensors, write_npy, ...
 Context(device=0) is a GPU, if there is a libamp_cuda.so beside libamp.so (make python-cuda) or named by AMP_CUDA_LIBRARY.
-Objects keep their Context alive, and Context.close() closes what was made on it. close() raises BufferError while arrays of amp's are in use.
+Objects, and arrays of their memory, keep their Context alive, and Context.close() closes what was made on it. close()
+raises BufferError while arrays of amp's are in use.
 Objects cannot be copied or pickled.
 """
 import ctypes as C
@@ -244,10 +245,10 @@ def _host():
 
 
 class _Memory(_Object):
-    """Context memory, given back with the last view of it."""
+    """Context memory, given back with the last view of it; the context stays until then."""
 
     def __init__(self, ctx, size):
-        self.size, at, on = size, C.c_void_p(), ctx.handle
+        self.ctx, self.size, at, on = ctx, size, C.c_void_p(), ctx.handle
         ctx.check(lib.amp_alloc(on, C.byref(at), max(size, 1), b"python"))
         self._made = _Made(at, lambda memory: lib.amp_free(on, memory), ctx._made)
 
