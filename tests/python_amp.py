@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 
 import numpy as np
@@ -201,6 +202,46 @@ def kept_by_arrays():
     del view
     gc.collect()
     check(kept() is None, "and no longer than it lives")
+
+
+def threads(folder):
+    """Threads that have a context and a set each, and threads that write one file, work as if they were alone."""
+    wrong, n, path = [], 1 << 18, os.path.join(folder, "written_by_all")
+
+    def work(k):
+        half = np.full(n, k, np.float16)
+        try:
+            ctx = amp.Context(threads=1)
+            p = amp.Params(ctx, {"w": np.zeros(n, np.float32)})
+            moments = {"w.exp_avg": (half, amp.F16), "w.exp_avg_sq": (half, amp.F16),
+                       "w.step": (np.uint16([0x40E0]), amp.BF16)}
+            for _ in range(40):
+                p.load({"w": (half, amp.F16)}, "model")
+                p.load(moments, "moments")
+                p.write("w", by_dlpack(half))
+                if p.read("w")[-1] != k or p.steps != 7:
+                    wrong.append(f"{k}: values of another thread")
+        except Exception as e:
+            wrong.append(f"{k}: {e!r}")
+
+    def write(k):
+        try:
+            for _ in range(40):
+                amp.write_safetensors(path, {"w": np.full(1000 * k, k, np.float32)})
+                w = amp.read_safetensors(path)["w"][0]
+                if w.size != 1000 * w[0]:
+                    wrong.append(f"{k}: a file of two threads")
+        except Exception as e:
+            wrong.append(f"{k}: {e!r}")
+    for what in (work, write):
+        those = [threading.Thread(target=what, args=(k,)) for k in (1, 2, 3)]
+        for t in those:
+            t.start()
+        for t in those:
+            t.join()
+        check(not wrong, f"threads that {what.__name__} at the same time: {wrong[:3]}")
+        wrong.clear()
+    check(not [name for name in os.listdir(folder) if name.endswith(".tmp")], "no file is left over")
 
 
 def names():
@@ -516,6 +557,7 @@ def main():
         shown(folder)
         continued(folder)
         from_torch(folder)
+        threads(folder)
         if amp.cuda is not None:
             on_a_gpu(folder)
         else:

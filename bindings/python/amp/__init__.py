@@ -13,7 +13,8 @@
     p.step(s, optimizer=amp.SGD, lr=0.1); print(p.last())
 
 Every function of amp.h is amp.lib.amp_NAME, with its types; every struct and constant of it is in amp.c. A failing call raises amp.Error with
-amp's own sentence. numpy has no bfloat16 and no FP8: those arrays are uint16 and uint8 with dtype=amp.BF16, ... given. One thread per Context.
+amp's own sentence. numpy has no bfloat16 and no FP8: those arrays are uint16 and uint8 with dtype=amp.BF16, ... given.
+One thread at a time per Context; threads that have Contexts of their own do not get into each other's way.
 Wherever an array is taken it may be another library's: PyTorch's, JAX's, CuPy's, by DLPack, __array_interface__ or __cuda_array_interface__.
 p.array("w", "model") goes the other way: torch.from_dlpack(...) of it is the same memory, BF16 included.
 p.save("run.safetensors", "weights") and p.load exchange weights, model copies and moments with other programs; amp.read_safetensors, write_npy, ...
@@ -24,6 +25,7 @@ Objects cannot be copied or pickled.
 """
 import ctypes as C
 import os
+import threading
 
 import numpy as np
 
@@ -234,14 +236,15 @@ class Context(_Object):
         return report.contents.inf == 0 and report.contents.nan == 0
 
 
-_HOST = []
+_HOST = threading.local()
 
 
 def _host():
-    """A context for arrays that are not in context memory."""
-    if not _HOST or not _HOST[0]._made.handle:
-        _HOST[:] = [Context(threads=1)]
-    return _HOST[0]
+    """This thread's context for arrays that are not in context memory. Each thread has its own, because one is for one
+    thread at a time."""
+    if not hasattr(_HOST, "ctx"):
+        _HOST.ctx = Context(threads=1)
+    return _HOST.ctx
 
 
 class _Memory(_Object):
