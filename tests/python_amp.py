@@ -355,6 +355,52 @@ def continued(folder):
     del tensors["b.step"]
     refused(lambda: p.load(tensors, "moments"), "no count of steps", ValueError, "b.step")
     check(same(before, p.read("w")), "and nothing has changed")
+    all_or_nothing(start)
+
+
+def ahead(p, part):
+    """What a set has, and 1 more of everything."""
+    return {key: (np.asarray(a) + np.float32(1), dtype) for key, (a, dtype) in p.tensors(part).items()}
+
+
+def unchanged(p, what, part, wrong, kind=amp.Error, words=""):
+    """Of these tensors the first could be taken; all together are refused, and nothing has changed."""
+    def all_of():
+        arrays = [p.array(name, kept) for name in p.names for kept in ("master", "model", "low", "moment0", "moment1")]
+        return [a.numpy().copy() for a in arrays if a is not None] + [np.array(p.steps)]
+    before = all_of()
+    refused(lambda: p.load({**ahead(p, part), **wrong}, part), what, kind, words)
+    check(all(same(a, b) for a, b in zip(before, all_of())), f"{what}: something has changed")
+
+
+def all_or_nothing(start):
+    """A load that is refused, for whatever tensor and at whatever moment, has changed nothing."""
+    ctx = amp.Context(threads=1)
+    s = amp.Scaler(ctx)
+    for fields in ({}, {"master": c.AMP_MASTER_SPLIT}, {"master": c.AMP_MASTER_SPLIT8}):
+        p = amp.Params(ctx, {**start, "z": np.float32([3, 4]), "last": np.float32([1])}, keep_f32="last", **fields)
+        for name in p.names:
+            p.grad(name)[...] = 0.5
+        p.step(None, lr=0.1)
+        for wrong in ((np.int32([3, 4]), amp.F32), (np.float64([3, 4]), amp.F32), (np.array([3, 4], ">f4"), amp.F32),
+                      (np.float32([3, 4]), amp.BF16)):
+            what = f"{fields}: {wrong[0].dtype.str} as {wrong[1]}"
+            unchanged(p, what, "weights", {"z": wrong}, TypeError)
+            unchanged(p, f"{what}, of moments", "moments", {"z.exp_avg": wrong}, TypeError)
+        for value in (70000, np.nan) if fields else ():
+            wrong = {"z": (np.float32([1, value]), amp.F32)}
+            unchanged(p, f"{fields}: {value}, which it cannot hold", "weights", wrong, words="cannot hold")
+        p.load({**p.tensors(), "last": (np.float32([70000]), amp.F32)})
+        check(p.read("last")[0] == 70000, f"{fields}: an FP32 parameter can hold it")
+        for name in p.names:
+            p.grad(name)[...] = 1
+        ctx.check(amp.lib.amp_scaler_unscale(s.handle, p.handle))
+        unchanged(p, f"{fields}: moments in the middle of a step", "moments", {}, words="in the middle")
+        p.step(s, lr=0.1)
+        m = {**ahead(p, "moments"), **{f"{name}.step": (np.float32(9), amp.F32) for name in p.names}}
+        p.load(m, "moments")
+        got = p.tensors("moments")
+        check(p.steps == 9 and all(same(np.asarray(a), m[key][0]) for key, (a, _) in got.items()), "and taken after it")
 
 
 def from_torch(folder):

@@ -247,6 +247,13 @@ def _host():
     return _HOST.ctx
 
 
+def _converted(values, to, dtype):
+    """Values of a file as an array of the format `to`: the same array if they are in it. Refused if not of `dtype`."""
+    if dtype == to and isinstance(values, (np.ndarray, np.generic)):
+        return borrow(np.asarray(values, order="C"), dtype).keep
+    return _host().cast(values, to, dtype)
+
+
 class _Memory(_Object):
     """Context memory, given back with the last view of it; the context stays until then."""
 
@@ -308,17 +315,21 @@ class Params(_Object):
         desc, handle = c.amp_params_desc(), C.POINTER(c.amp_params)()
         _fill(desc, fields)
         ctx.check(lib.amp_params_create_checked(C.byref(handle), ctx.handle, VERSION, C.sizeof(desc), C.byref(desc)))
-        self.ctx, self._made = ctx, _Made(handle, lib.amp_params_destroy, ctx._made)
+        self.ctx, self._desc, self._made = ctx, desc, _Made(handle, lib.amp_params_destroy, ctx._made)
         self.names, self.shapes = list(weights), {}
         keep_f32, no_decay = self._named(keep_f32), self._named(no_decay)
         for name, values in weights.items():
             values = ctx.floats(values)
-            one = c.amp_param_desc()
-            one.name, one.count, one.init = name.encode(), values.size, values.ctypes.data_as(type(one.init))
+            one = self._one(name, values)
             one.keep_f32, one.no_decay = name in keep_f32, name in no_decay
             ctx.check(lib.amp_params_add(handle, C.byref(one)))
             self.shapes[name] = values.shape
         ctx.check(lib.amp_params_commit(handle))
+
+    def _one(self, name, values):
+        one = c.amp_param_desc()
+        one.name, one.count, one.init = name.encode(), values.size, values.ctypes.data_as(type(one.init))
+        return one
 
     def _named(self, names):
         names = {names} if isinstance(names, str) else set(names)
@@ -405,7 +416,8 @@ class Params(_Object):
         write_safetensors(path, self.tensors(part, **names))
 
     def load(self, path, part="weights", moments=("exp_avg", "exp_avg_sq")):
-        """From a safetensors file, or a dict as tensors() gives. Nothing changes unless it has every tensor in its shape. Of
+        """From a safetensors file, or a dict as tensors() gives. Nothing changes unless it has every tensor in its
+        shape, of its dtype, and with values that the set can hold. Moments are refused in the middle of a step. Of
         weights and of model copies it makes both, FP32 weights and copies."""
         wanted = {name: name for name in self.names}
         if part == "moments":
@@ -420,13 +432,31 @@ class Params(_Object):
             steps = {self._steps_in(tensors, name, moments) for name in self.names}
             if len(steps) != 1 or not 0 <= min(steps) < 2**53:
                 raise ValueError(f"amp: steps are {sorted(steps)}: a set has one count, the same for all parameters")
-            for name in self.names:
-                for k, a in enumerate(self._moments(name, moments)):
-                    self._put(a, *tensors[f"{name}.{moments[k]}"])
-            self.steps = int(steps.pop())
+            places = [(f"{name}.{m}", a) for name in self.names for m, a in zip(moments, self._moments(name, moments))]
+            places = [(a, _converted(tensors[key][0], a.dtype, tensors[key][1])) for key, a in places]
+            self.steps = int(steps.pop())  # before the copies: it is refused in the middle of a step, and they are not
+            for a, values in places:
+                self.ctx.check(lib.amp_copy(self.ctx.handle, a._bits.ctypes.data, values.ctypes.data, values.nbytes))
             return
-        for name in self.names:
-            self.write(name, _host().cast(tensors[name][0], F32, tensors[name][1]))
+        weights = {name: _converted(tensors[name][0], F32, tensors[name][1]) for name in self.names}
+        for name, values in weights.items():
+            self._try(name, values)
+        for name, values in weights.items():
+            self.write(name, values)
+
+    def _try(self, name, values):
+        """Refuses weights that write would refuse, by adding them to a set of the same layout, which is then dropped.
+        Only AMP_MASTER_SPLIT and SPLIT8 cannot hold them all."""
+        if self._desc.master not in (c.AMP_MASTER_SPLIT, c.AMP_MASTER_SPLIT8):
+            return
+        one, other = self._one(name, values), C.POINTER(c.amp_params)()
+        one.keep_f32 = lib.amp_param_model(self.handle, self._index(name)).dtype == F32
+        create, desc = lib.amp_params_create_checked, self._desc
+        self.ctx.check(create(C.byref(other), self.ctx.handle, VERSION, C.sizeof(desc), C.byref(desc)))
+        try:
+            self.ctx.check(lib.amp_params_add(other, C.byref(one)))
+        finally:
+            lib.amp_params_destroy(other)
 
     def _steps_in(self, tensors, name, moments):
         """Steps taken, by a file of moments. PyTorch's SGD keeps no count; its momentum says that there has been a step."""
@@ -437,12 +467,6 @@ class Params(_Object):
             raise ValueError(f"amp: {key}, one number, is wanted")
         values, dtype = np.ravel(tensors[key][0]), tensors[key][1]
         return float((values if values.dtype.kind == "f" else _host().cast(values, F32, dtype))[0])
-
-    def _put(self, a, values, dtype):
-        """Values of a file, in any format, into an Array."""
-        values = np.ascontiguousarray(values)
-        values = values if dtype == a.dtype else _host().cast(values, a.dtype, dtype)
-        self.ctx.check(lib.amp_copy(self.ctx.handle, a._bits.ctypes.data, values.ctypes.data, values.nbytes))
 
     def step(self, scaler=None, **fields):
         """amp_step, with the fields of amp_step_desc by name: p.step(s, optimizer=amp.ADAMW, lr=1e-3, clip_norm=1.0)."""
