@@ -152,6 +152,7 @@ def lifetimes():
     text = "for k in range(24):\n    ctx.me = [x for x in [ctx, p, s, v][k % 4:]]\n    del ctx, p, s, v, loss\n    gc.collect()\n    exec(SCRIPT)\n"
     ends(f"SCRIPT = {SCRIPT!r}\n" + text, "cycles of every kind")
     kept_by_arrays()
+    ended_meanwhile()
     ctx = amp.Context(threads=1)
     p, s = amp.Params(ctx, {"w": np.ones(10, np.float32)}), amp.Scaler(ctx)
     for o in (ctx, p, s):
@@ -202,6 +203,35 @@ def kept_by_arrays():
     del view
     gc.collect()
     check(kept() is None, "and no longer than it lives")
+
+
+def ended_meanwhile():
+    """The garbage collector and other threads end objects between any two operations of Python's."""
+    ctx = amp.Context(threads=1)
+    for _ in range(9):
+        s = amp.Scaler(ctx)
+        s.me, s._made.used = s, lambda: gc.collect() < 0  # a cycle, and the collector runs when close() asks for uses
+    del s
+    try:
+        ctx.close()
+    except RuntimeError as e:
+        check(False, f"closed while the collector ends what was made on it: {e}")
+    p, others = amp.Params(amp.Context(threads=1), {"w": np.ones(10, np.float32)}), []
+
+    def switch(frame, event, _):  # another view comes, as if in another thread, between any two operations of _Use's
+        frame.f_trace_opcodes = frame.f_code.co_name in ("__init__", "__del__") and "owner" in frame.f_code.co_names
+        if event == "opcode":
+            others.append(p.master("w"))
+        return switch
+    sys.settrace(switch)
+    view = p.master("w")
+    sys.settrace(None)
+    check(len(others) > 5, "views come in between")
+    del view, others[:]
+    try:
+        p.close()
+    except BufferError as e:
+        check(False, f"views are miscounted: {e}")
 
 
 def threads(folder):

@@ -77,10 +77,10 @@ class _Use:
 
     def __init__(self, owner):
         self.owner = owner
-        owner._made.uses += 1
+        owner._made.uses.add(id(self))  # in one operation, where += would be three: views come and go in any thread
 
     def __del__(self):
-        self.owner._made.uses -= 1
+        self.owner._made.uses.discard(id(self))
 
 
 class Histogram:
@@ -105,19 +105,20 @@ class _Made:
 
     def __init__(self, handle, destroy, on=None):
         self.handle, self.destroy, self.on = handle, destroy, on
-        self.children, self.uses = set(), 0
+        self.children, self.uses = set(), set()
         if on:
             on.children.add(self)
 
     def used(self):
-        return self.uses or any(child.used() for child in self.children)
+        # of a list: the garbage collector may end a child meanwhile, which leaves the set
+        return bool(self.uses) or any(child.used() for child in list(self.children))
 
     def end(self):
         handle, self.handle = self.handle, None
         if not handle:
             return
-        while self.children:
-            self.children.pop().end()
+        for child in list(self.children):
+            child.end()
         if self.on:
             self.on.children.discard(self)
         self.destroy(handle)
