@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+import weakref
 
 import numpy as np
 
@@ -149,6 +151,8 @@ def lifetimes():
     ends(text, "every order of close")
     text = "for k in range(24):\n    ctx.me = [x for x in [ctx, p, s, v][k % 4:]]\n    del ctx, p, s, v, loss\n    gc.collect()\n    exec(SCRIPT)\n"
     ends(f"SCRIPT = {SCRIPT!r}\n" + text, "cycles of every kind")
+    kept_by_arrays()
+    ended_meanwhile()
     ctx = amp.Context(threads=1)
     p, s = amp.Params(ctx, {"w": np.ones(10, np.float32)}), amp.Scaler(ctx)
     for o in (ctx, p, s):
@@ -170,6 +174,104 @@ def lifetimes():
     refused(lambda: ctx.cast(np.zeros(3, np.float32), amp.F16), "a cast after close", ValueError)
     refused(lambda: amp.Params(ctx, {"w": np.ones(3, np.float32)}), "a set on a closed context", ValueError)
     refused(lambda: amp.Scaler(ctx, scale=-1), "a scaler on a closed context", ValueError)
+
+
+KEPT = """
+def used(what):
+    ctx = amp.Context(threads=1)
+    return what(ctx.empty((1 << 22,), amp.F32))  # so large that it is unmapped when it is freed
+a = used(%s)
+gc.collect()
+b = np.asarray(a)
+b[...] = 3
+assert b[0] == b[-1] == 3
+"""
+
+
+def kept_by_arrays():
+    """An array of a context's memory keeps the context, by whatever way it is looked at, and no longer."""
+    for what in ("lambda e: e", "lambda e: e.numpy()", "np.from_dlpack", "np.asarray",
+                 "lambda e: e.numpy()[1:].view(np.int32)"):
+        ends(KEPT % what, f"{what} of empty() outlives its context's name")
+    ends("ctx.me = [ctx, ctx.empty((9,), amp.F32), ctx.empty((9,), amp.F32).numpy()]", "memory of a context in a cycle")
+    ctx = amp.Context(threads=1)
+    kept, view, two = weakref.ref(ctx), ctx.empty((3,), amp.F32).numpy()[1:], ctx.empty((3,), amp.F32)
+    refused(ctx.close, "a context with arrays is not closed", BufferError)
+    del ctx, two
+    gc.collect()
+    check(kept() is not None, "a view of a view keeps the context")
+    del view
+    gc.collect()
+    check(kept() is None, "and no longer than it lives")
+
+
+def ended_meanwhile():
+    """The garbage collector and other threads end objects between any two operations of Python's."""
+    ctx = amp.Context(threads=1)
+    for _ in range(9):
+        s = amp.Scaler(ctx)
+        s.me, s._made.used = s, lambda: gc.collect() < 0  # a cycle, and the collector runs when close() asks for uses
+    del s
+    try:
+        ctx.close()
+    except RuntimeError as e:
+        check(False, f"closed while the collector ends what was made on it: {e}")
+    p, others = amp.Params(amp.Context(threads=1), {"w": np.ones(10, np.float32)}), []
+
+    def switch(frame, event, _):  # another view comes, as if in another thread, between any two operations of _Use's
+        frame.f_trace_opcodes = frame.f_code.co_name in ("__init__", "__del__") and "owner" in frame.f_code.co_names
+        if event == "opcode":
+            others.append(p.master("w"))
+        return switch
+    sys.settrace(switch)
+    view = p.master("w")
+    sys.settrace(None)
+    check(len(others) > 5, "views come in between")
+    del view, others[:]
+    try:
+        p.close()
+    except BufferError as e:
+        check(False, f"views are miscounted: {e}")
+
+
+def threads(folder):
+    """Threads that have a context and a set each, and threads that write one file, work as if they were alone."""
+    wrong, n, path = [], 1 << 18, os.path.join(folder, "written_by_all")
+
+    def work(k):
+        half = np.full(n, k, np.float16)
+        try:
+            ctx = amp.Context(threads=1)
+            p = amp.Params(ctx, {"w": np.zeros(n, np.float32)})
+            moments = {"w.exp_avg": (half, amp.F16), "w.exp_avg_sq": (half, amp.F16),
+                       "w.step": (np.uint16([0x40E0]), amp.BF16)}
+            for _ in range(40):
+                p.load({"w": (half, amp.F16)}, "model")
+                p.load(moments, "moments")
+                p.write("w", by_dlpack(half))
+                if p.read("w")[-1] != k or p.steps != 7:
+                    wrong.append(f"{k}: values of another thread")
+        except Exception as e:
+            wrong.append(f"{k}: {e!r}")
+
+    def write(k):
+        try:
+            for _ in range(40):
+                amp.write_safetensors(path, {"w": np.full(1000 * k, k, np.float32)})
+                w = amp.read_safetensors(path)["w"][0]
+                if w.size != 1000 * w[0]:
+                    wrong.append(f"{k}: a file of two threads")
+        except Exception as e:
+            wrong.append(f"{k}: {e!r}")
+    for what in (work, write):
+        those = [threading.Thread(target=what, args=(k,)) for k in (1, 2, 3)]
+        for t in those:
+            t.start()
+        for t in those:
+            t.join()
+        check(not wrong, f"threads that {what.__name__} at the same time: {wrong[:3]}")
+        wrong.clear()
+    check(not [name for name in os.listdir(folder) if name.endswith(".tmp")], "no file is left over")
 
 
 def names():
@@ -283,6 +385,52 @@ def continued(folder):
     del tensors["b.step"]
     refused(lambda: p.load(tensors, "moments"), "no count of steps", ValueError, "b.step")
     check(same(before, p.read("w")), "and nothing has changed")
+    all_or_nothing(start)
+
+
+def ahead(p, part):
+    """What a set has, and 1 more of everything."""
+    return {key: (np.asarray(a) + np.float32(1), dtype) for key, (a, dtype) in p.tensors(part).items()}
+
+
+def unchanged(p, what, part, wrong, kind=amp.Error, words=""):
+    """Of these tensors the first could be taken; all together are refused, and nothing has changed."""
+    def all_of():
+        arrays = [p.array(name, kept) for name in p.names for kept in ("master", "model", "low", "moment0", "moment1")]
+        return [a.numpy().copy() for a in arrays if a is not None] + [np.array(p.steps)]
+    before = all_of()
+    refused(lambda: p.load({**ahead(p, part), **wrong}, part), what, kind, words)
+    check(all(same(a, b) for a, b in zip(before, all_of())), f"{what}: something has changed")
+
+
+def all_or_nothing(start):
+    """A load that is refused, for whatever tensor and at whatever moment, has changed nothing."""
+    ctx = amp.Context(threads=1)
+    s = amp.Scaler(ctx)
+    for fields in ({}, {"master": c.AMP_MASTER_SPLIT}, {"master": c.AMP_MASTER_SPLIT8}):
+        p = amp.Params(ctx, {**start, "z": np.float32([3, 4]), "last": np.float32([1])}, keep_f32="last", **fields)
+        for name in p.names:
+            p.grad(name)[...] = 0.5
+        p.step(None, lr=0.1)
+        for wrong in ((np.int32([3, 4]), amp.F32), (np.float64([3, 4]), amp.F32), (np.array([3, 4], ">f4"), amp.F32),
+                      (np.float32([3, 4]), amp.BF16)):
+            what = f"{fields}: {wrong[0].dtype.str} as {wrong[1]}"
+            unchanged(p, what, "weights", {"z": wrong}, TypeError)
+            unchanged(p, f"{what}, of moments", "moments", {"z.exp_avg": wrong}, TypeError)
+        for value in (70000, np.nan) if fields else ():
+            wrong = {"z": (np.float32([1, value]), amp.F32)}
+            unchanged(p, f"{fields}: {value}, which it cannot hold", "weights", wrong, words="cannot hold")
+        p.load({**p.tensors(), "last": (np.float32([70000]), amp.F32)})
+        check(p.read("last")[0] == 70000, f"{fields}: an FP32 parameter can hold it")
+        for name in p.names:
+            p.grad(name)[...] = 1
+        ctx.check(amp.lib.amp_scaler_unscale(s.handle, p.handle))
+        unchanged(p, f"{fields}: moments in the middle of a step", "moments", {}, words="in the middle")
+        p.step(s, lr=0.1)
+        m = {**ahead(p, "moments"), **{f"{name}.step": (np.float32(9), amp.F32) for name in p.names}}
+        p.load(m, "moments")
+        got = p.tensors("moments")
+        check(p.steps == 9 and all(same(np.asarray(a), m[key][0]) for key, (a, _) in got.items()), "and taken after it")
 
 
 def from_torch(folder):
@@ -485,6 +633,7 @@ def main():
         shown(folder)
         continued(folder)
         from_torch(folder)
+        threads(folder)
         if amp.cuda is not None:
             on_a_gpu(folder)
         else:

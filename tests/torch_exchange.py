@@ -76,6 +76,12 @@ def dlpack():
     ctx.cast(x, amp.F16, out=half)
     check(torch.equal(half, x.half()), "and written to")
 
+    def outlives():
+        return torch.from_dlpack(amp.Context(threads=1).empty((1 << 22,), amp.F32))
+    t = outlives()
+    t.fill_(3)
+    check(float(t[-1]) == 3, "a tensor keeps the context whose memory it is")
+
 
 def main():
     global skipped

@@ -13,16 +13,19 @@
     p.step(s, optimizer=amp.SGD, lr=0.1); print(p.last())
 
 Every function of amp.h is amp.lib.amp_NAME, with its types; every struct and constant of it is in amp.c. A failing call raises amp.Error with
-amp's own sentence. numpy has no bfloat16 and no FP8: those arrays are uint16 and uint8 with dtype=amp.BF16, ... given. One thread per Context.
+amp's own sentence. numpy has no bfloat16 and no FP8: those arrays are uint16 and uint8 with dtype=amp.BF16, ... given.
+One thread at a time per Context; threads that have Contexts of their own do not get into each other's way.
 Wherever an array is taken it may be another library's: PyTorch's, JAX's, CuPy's, by DLPack, __array_interface__ or __cuda_array_interface__.
 p.array("w", "model") goes the other way: torch.from_dlpack(...) of it is the same memory, BF16 included.
 p.save("run.safetensors", "weights") and p.load exchange weights, model copies and moments with other programs; amp.read_safetensors, write_npy, ...
 Context(device=0) is a GPU, if there is a libamp_cuda.so beside libamp.so (make python-cuda) or named by AMP_CUDA_LIBRARY.
-Objects keep their Context alive, and Context.close() closes what was made on it. close() raises BufferError while arrays of amp's are in use.
+Objects, and arrays of their memory, keep their Context alive, and Context.close() closes what was made on it. close()
+raises BufferError while arrays of amp's are in use.
 Objects cannot be copied or pickled.
 """
 import ctypes as C
 import os
+import threading
 
 import numpy as np
 
@@ -74,10 +77,10 @@ class _Use:
 
     def __init__(self, owner):
         self.owner = owner
-        owner._made.uses += 1
+        owner._made.uses.add(id(self))  # in one operation, where += would be three: views come and go in any thread
 
     def __del__(self):
-        self.owner._made.uses -= 1
+        self.owner._made.uses.discard(id(self))
 
 
 class Histogram:
@@ -102,19 +105,20 @@ class _Made:
 
     def __init__(self, handle, destroy, on=None):
         self.handle, self.destroy, self.on = handle, destroy, on
-        self.children, self.uses = set(), 0
+        self.children, self.uses = set(), set()
         if on:
             on.children.add(self)
 
     def used(self):
-        return self.uses or any(child.used() for child in self.children)
+        # of a list: the garbage collector may end a child meanwhile, which leaves the set
+        return bool(self.uses) or any(child.used() for child in list(self.children))
 
     def end(self):
         handle, self.handle = self.handle, None
         if not handle:
             return
-        while self.children:
-            self.children.pop().end()
+        for child in list(self.children):
+            child.end()
         if self.on:
             self.on.children.discard(self)
         self.destroy(handle)
@@ -233,21 +237,29 @@ class Context(_Object):
         return report.contents.inf == 0 and report.contents.nan == 0
 
 
-_HOST = []
+_HOST = threading.local()
 
 
 def _host():
-    """A context for arrays that are not in context memory."""
-    if not _HOST or not _HOST[0]._made.handle:
-        _HOST[:] = [Context(threads=1)]
-    return _HOST[0]
+    """This thread's context for arrays that are not in context memory. Each thread has its own, because one is for one
+    thread at a time."""
+    if not hasattr(_HOST, "ctx"):
+        _HOST.ctx = Context(threads=1)
+    return _HOST.ctx
+
+
+def _converted(values, to, dtype):
+    """Values of a file as an array of the format `to`: the same array if they are in it. Refused if not of `dtype`."""
+    if dtype == to and isinstance(values, (np.ndarray, np.generic)):
+        return borrow(np.asarray(values, order="C"), dtype).keep
+    return _host().cast(values, to, dtype)
 
 
 class _Memory(_Object):
-    """Context memory, given back with the last view of it."""
+    """Context memory, given back with the last view of it; the context stays until then."""
 
     def __init__(self, ctx, size):
-        self.size, at, on = size, C.c_void_p(), ctx.handle
+        self.ctx, self.size, at, on = ctx, size, C.c_void_p(), ctx.handle
         ctx.check(lib.amp_alloc(on, C.byref(at), max(size, 1), b"python"))
         self._made = _Made(at, lambda memory: lib.amp_free(on, memory), ctx._made)
 
@@ -304,17 +316,21 @@ class Params(_Object):
         desc, handle = c.amp_params_desc(), C.POINTER(c.amp_params)()
         _fill(desc, fields)
         ctx.check(lib.amp_params_create_checked(C.byref(handle), ctx.handle, VERSION, C.sizeof(desc), C.byref(desc)))
-        self.ctx, self._made = ctx, _Made(handle, lib.amp_params_destroy, ctx._made)
+        self.ctx, self._desc, self._made = ctx, desc, _Made(handle, lib.amp_params_destroy, ctx._made)
         self.names, self.shapes = list(weights), {}
         keep_f32, no_decay = self._named(keep_f32), self._named(no_decay)
         for name, values in weights.items():
             values = ctx.floats(values)
-            one = c.amp_param_desc()
-            one.name, one.count, one.init = name.encode(), values.size, values.ctypes.data_as(type(one.init))
+            one = self._one(name, values)
             one.keep_f32, one.no_decay = name in keep_f32, name in no_decay
             ctx.check(lib.amp_params_add(handle, C.byref(one)))
             self.shapes[name] = values.shape
         ctx.check(lib.amp_params_commit(handle))
+
+    def _one(self, name, values):
+        one = c.amp_param_desc()
+        one.name, one.count, one.init = name.encode(), values.size, values.ctypes.data_as(type(one.init))
+        return one
 
     def _named(self, names):
         names = {names} if isinstance(names, str) else set(names)
@@ -401,7 +417,8 @@ class Params(_Object):
         write_safetensors(path, self.tensors(part, **names))
 
     def load(self, path, part="weights", moments=("exp_avg", "exp_avg_sq")):
-        """From a safetensors file, or a dict as tensors() gives. Nothing changes unless it has every tensor in its shape. Of
+        """From a safetensors file, or a dict as tensors() gives. Nothing changes unless it has every tensor in its
+        shape, of its dtype, and with values that the set can hold. Moments are refused in the middle of a step. Of
         weights and of model copies it makes both, FP32 weights and copies."""
         wanted = {name: name for name in self.names}
         if part == "moments":
@@ -416,13 +433,31 @@ class Params(_Object):
             steps = {self._steps_in(tensors, name, moments) for name in self.names}
             if len(steps) != 1 or not 0 <= min(steps) < 2**53:
                 raise ValueError(f"amp: steps are {sorted(steps)}: a set has one count, the same for all parameters")
-            for name in self.names:
-                for k, a in enumerate(self._moments(name, moments)):
-                    self._put(a, *tensors[f"{name}.{moments[k]}"])
-            self.steps = int(steps.pop())
+            places = [(f"{name}.{m}", a) for name in self.names for m, a in zip(moments, self._moments(name, moments))]
+            places = [(a, _converted(tensors[key][0], a.dtype, tensors[key][1])) for key, a in places]
+            self.steps = int(steps.pop())  # before the copies: it is refused in the middle of a step, and they are not
+            for a, values in places:
+                self.ctx.check(lib.amp_copy(self.ctx.handle, a._bits.ctypes.data, values.ctypes.data, values.nbytes))
             return
-        for name in self.names:
-            self.write(name, _host().cast(tensors[name][0], F32, tensors[name][1]))
+        weights = {name: _converted(tensors[name][0], F32, tensors[name][1]) for name in self.names}
+        for name, values in weights.items():
+            self._try(name, values)
+        for name, values in weights.items():
+            self.write(name, values)
+
+    def _try(self, name, values):
+        """Refuses weights that write would refuse, by adding them to a set of the same layout, which is then dropped.
+        Only AMP_MASTER_SPLIT and SPLIT8 cannot hold them all."""
+        if self._desc.master not in (c.AMP_MASTER_SPLIT, c.AMP_MASTER_SPLIT8):
+            return
+        one, other = self._one(name, values), C.POINTER(c.amp_params)()
+        one.keep_f32 = lib.amp_param_model(self.handle, self._index(name)).dtype == F32
+        create, desc = lib.amp_params_create_checked, self._desc
+        self.ctx.check(create(C.byref(other), self.ctx.handle, VERSION, C.sizeof(desc), C.byref(desc)))
+        try:
+            self.ctx.check(lib.amp_params_add(other, C.byref(one)))
+        finally:
+            lib.amp_params_destroy(other)
 
     def _steps_in(self, tensors, name, moments):
         """Steps taken, by a file of moments. PyTorch's SGD keeps no count; its momentum says that there has been a step."""
@@ -433,12 +468,6 @@ class Params(_Object):
             raise ValueError(f"amp: {key}, one number, is wanted")
         values, dtype = np.ravel(tensors[key][0]), tensors[key][1]
         return float((values if values.dtype.kind == "f" else _host().cast(values, F32, dtype))[0])
-
-    def _put(self, a, values, dtype):
-        """Values of a file, in any format, into an Array."""
-        values = np.ascontiguousarray(values)
-        values = values if dtype == a.dtype else _host().cast(values, a.dtype, dtype)
-        self.ctx.check(lib.amp_copy(self.ctx.handle, a._bits.ctypes.data, values.ctypes.data, values.nbytes))
 
     def step(self, scaler=None, **fields):
         """amp_step, with the fields of amp_step_desc by name: p.step(s, optimizer=amp.ADAMW, lr=1e-3, clip_norm=1.0)."""

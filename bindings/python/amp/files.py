@@ -3,6 +3,7 @@
 Tensors are numpy arrays. numpy has no BF16 and no FP8: their bits are uint16 and uint8, and the dtype stands beside the array."""
 import json
 import os
+import threading
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def dtype_of(a):
 def _replace(path, write):
     """write(file) makes a new file, which then takes the place of the old one."""
     path = os.fspath(path)
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"  # no other writer's
     try:
         with open(temporary, "wb") as f:
             write(f)
