@@ -12,6 +12,7 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -2901,6 +2902,42 @@ static void test_freed_in_capture() { /* 64 areas wait for the end of the captur
     device_free(lost, 1234, NULL);
     no_leak("freed in a capture");
 }
+/* A set has a page-locked record, too. It is destroyed inside a capture of its own stream, which stays whole. */
+static void test_set_destroyed_in_capture() {
+    cudaGraph_t graph;
+    void *p = NULL;
+    for (uint32_t flags : {0u, (uint32_t)AMP_CUDA_POOL}) {
+        amp_cuda_desc d = desc_with(flags);
+        amp_params *set;
+        amp_scaler *s;
+        amp_fp8 *f;
+        d.workspace_bytes = 4096;
+        hcu_reset();
+        OK(amp_cuda_create(&ctx, d));
+        OK(amp_alloc(ctx, &p, 256, NULL));
+        OK(build_params(&set, ctx, 0));
+        OK(amp_scaler_create(&s, ctx, NULL));
+        OK(amp_fp8_create(&f, ctx, NULL));
+        size_t pinned = hcu_pinned_bytes();
+        CHECK(cudaStreamBeginCapture(amp_cuda_stream(ctx), cudaStreamCaptureModeRelaxed) == cudaSuccess,
+            "begin a capture");
+        OK(amp_zero(ctx, p, 256));
+        amp_params_destroy(set);
+        still_capturing(amp_cuda_stream(ctx), "amp_params_destroy");
+        amp_scaler_destroy(s);
+        amp_fp8_destroy(f);
+        still_capturing(amp_cuda_stream(ctx), "amp_fp8_destroy");
+        OK(amp_zero(ctx, p, 256));
+        CHECK(cudaPeekAtLastError() == cudaSuccess, "error %d is left", (int)cudaPeekAtLastError());
+        CHECK(cudaStreamEndCapture(amp_cuda_stream(ctx), &graph) == cudaSuccess, "end");
+        cudaGraphDestroy(graph);
+        OK(amp_free(ctx, p));
+        CHECK(hcu_pinned_bytes() < pinned, "what waited is not freed: %zu of %zu bytes", hcu_pinned_bytes(), pinned);
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+        no_leak("a set destroyed in a capture");
+    }
+}
 /* CUDA's legacy stream cannot be asked while a stream that waits for it is being captured: that is a capture, too. */
 static void test_implicit_capture() {
     void *p = NULL, *other = NULL;
@@ -2972,6 +3009,144 @@ static void test_dead_launch() {
 
 /* ---- refusals, and errors that are not ours ---- */
 
+/* The thread's last error, which the runtime keeps, may be of another device, or have been left by the caller. */
+typedef struct two_devices {
+    amp_ctx *of[2];
+    void *p[2];
+} two_devices;
+static void make_two(two_devices *t, uint32_t flags) {
+    hcu_reset();
+    for (int i = 0; i < 2; i++) {
+        amp_cuda_desc d = desc_with(flags);
+        d.device = i;
+        d.workspace_bytes = 4096;
+        OK(amp_cuda_create(&t->of[i], d));
+        OK(amp_alloc(t->of[i], &t->p[i], 256, NULL));
+        OK(amp_zero(t->of[i], t->p[i], 256));
+        OK(amp_sync(t->of[i]));
+    }
+}
+static void healthy(const two_devices *t, const char *after) { /* the context of device 0 */
+    char *p = (char *)t->p[0];
+    ctx = t->of[0];
+    OK(amp_cast(ctx, amp_arr(p, AMP_F16), amp_arr(p + 128, AMP_F32), 16, NULL));
+    OK(amp_sync(ctx));
+    amp_cuda_error e;
+    OK(amp_cuda_last_error(ctx, &e));
+    CHECK(e.library == AMP_CUDA_NO_LIBRARY, "%s: %s failed", after, e.call);
+    ctx = NULL;
+}
+static void drop_two(two_devices *t) {
+    for (int i = 0; i < 2; i++)
+        amp_ctx_destroy(t->of[i]);
+    hcu_reset();
+}
+static void test_fault_of_another_device() {
+    two_devices t;
+    cudaStream_t st;
+    for (uint32_t flags : {0u, (uint32_t)AMP_CUDA_POOL, (uint32_t)AMP_CUDA_DEBUG}) {
+        make_two(&t, flags);
+        cudaSetDevice(1);
+        cudaStreamCreateWithFlags(&st, cudaStreamNonBlocking);
+        hcu_kill(1, cudaErrorIllegalAddress);
+        CHECK(
+            cudaStreamSynchronize(st) == cudaErrorIllegalAddress, "device 1 is not dead"); /* the program's own call */
+        cudaSetDevice(0);
+        healthy(&t, "a fault that the program met on device 1");
+        CHECK(cudaGetLastError() == cudaErrorIllegalAddress, "the caller's error is gone");
+        cudaStreamDestroy(st);
+        drop_two(&t);
+
+        make_two(&t, flags);
+        hcu_kill(1, cudaErrorIllegalAddress);
+        WANT(amp_sync(t.of[1]), AMP_ERR_DEAD);
+        OK(amp_free(t.of[1], t.p[1]));
+        CHECK(cudaPeekAtLastError() == cudaSuccess, "amp_free left error %d", (int)cudaPeekAtLastError());
+        healthy(&t, "a fault that the library met on device 1");
+        drop_two(&t);
+    }
+    make_two(&t, 0); /* and if it is the device's own after all, it is found; as is one of both */
+    hcu_kill(0, cudaErrorIllegalAddress);
+    CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress, "device 0 is not dead");
+    WANT(amp_zero(t.of[0], t.p[0], 256), AMP_ERR_DEAD);
+    drop_two(&t);
+    no_leak("a fault of another device");
+}
+/* What the caller has left stays there, whatever a context that ends has to free; and nothing of it is left. */
+static void test_error_survives_destroy() {
+    void *p;
+    for (int dead = 0; dead < 2; dead++) {
+        hcu_reset();
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        OK(amp_alloc(ctx, &p, 64, NULL));
+        hcu_fail_call("cudaMalloc", 1, 0, 0);
+        CHECK(cudaMalloc(&p, 8) == cudaErrorMemoryAllocation, "no failure injected");
+        if (dead) hcu_kill(0, cudaErrorIllegalAddress);
+        amp_ctx_destroy(ctx); /* with a block that was not freed */
+        ctx = NULL;
+        cudaError_t left = cudaGetLastError(); /* a runtime keeps one: ours has taken its place, and goes */
+        CHECK(left == (dead ? cudaSuccess : cudaErrorMemoryAllocation), "error %d is left", (int)left);
+    }
+    hcu_reset();
+    no_leak("errors and the end of a context");
+}
+
+/* A thread that is cancelled while a context is made, or destroyed, ends after it. */
+static int cancel_called; /* places where it could have been cancelled */
+static void cancel_here() {
+    cancel_called++;
+    pthread_testcancel();
+}
+static void *cancel_alloc(size_t n, void *) {
+    cancel_here();
+    return malloc(n);
+}
+static void cancel_free(void *p, size_t, void *) {
+    cancel_here();
+    free(p);
+}
+static void cancel_log(amp_log_level, amp_status, const char *, void *) { cancel_here(); }
+static amp_cuda_desc cancel_desc;
+static amp_ctx *cancel_made;
+static int cancel_ended;
+static void *cancel_create(void *) {
+    (void)pthread_cancel(pthread_self());
+    (void)amp_cuda_create(&cancel_made, cancel_desc);
+    cancel_ended = 1;
+    pthread_testcancel();
+    return NULL;
+}
+static void *cancel_destroy(void *) {
+    (void)pthread_cancel(pthread_self());
+    amp_ctx_destroy(cancel_made);
+    cancel_ended = 1;
+    pthread_testcancel();
+    return NULL;
+}
+static void cancelled(void *(*body)(void *), const char *what) {
+    pthread_t thread;
+    void *end_of_it = NULL;
+    cancel_called = cancel_ended = 0;
+    CHECK(pthread_create(&thread, NULL, body, NULL) == 0, "no thread");
+    CHECK(pthread_join(thread, &end_of_it) == 0 && end_of_it == PTHREAD_CANCELED, "%s: not cancelled", what);
+    CHECK(cancel_ended && cancel_called > 0, "%s: cancelled inside, at place %d", what, cancel_called);
+}
+static void test_cancelled() {
+    hcu_reset();
+    cancel_desc = desc_with(0);
+    cancel_desc.host.alloc_fn = cancel_alloc;
+    cancel_desc.host.free_fn = cancel_free;
+    cancel_desc.logger.fn = cancel_log;
+    cancel_desc.workspace_bytes = (size_t)1 << 40; /* more than there is */
+    cancelled(cancel_create, "a creation that fails");
+    CHECK(!cancel_made, "a context");
+    cancel_desc.workspace_bytes = 4096;
+    cancelled(cancel_create, "amp_cuda_create");
+    CHECK(cancel_made, "no context");
+    if (cancel_made) cancelled(cancel_destroy, "amp_ctx_destroy");
+    no_leak("cancelled");
+}
+
 static void test_create() {
     amp_ctx *x = (amp_ctx *)1, *cpu;
     amp_cuda_error e;
@@ -3023,13 +3198,14 @@ static int harmless(const char *call) {                                        /
 /* Refused with this status and this sentence; nothing stays. */
 static void refuses(const amp_cuda_desc *d, amp_status status, const char *sentence) {
     amp_ctx *x = (amp_ctx *)1;
+    cudaError_t theirs = cudaPeekAtLastError();
     last_log[0] = 0;
     amp_status s = amp_cuda_create(&x, d);
     CHECK(s == status, "%d, wanted %d: %s (%s)", (int)s, (int)status, sentence, last_log);
     CHECK(!x, "create left a context: %s", sentence);
     CHECK(strstr(last_log, sentence), "said is '%s', not '%s'", last_log, sentence);
     if (s == AMP_OK) amp_ctx_destroy(x);
-    CHECK(cudaPeekAtLastError() == cudaSuccess, "an error of ours was left to the caller: %s", sentence);
+    CHECK(cudaGetLastError() == theirs, "an error of ours was left to the caller, or theirs is gone: %s", sentence);
     no_leak(sentence);
 }
 static void test_refused_desc() {
@@ -3187,6 +3363,32 @@ static void test_create_faults() {
             k++;
         CHECK(k > 30, "%ld calls", k);
     }
+}
+
+/* A creation that fails, at any of its calls, leaves another stream's capture as it was. */
+static void test_create_fails_beside_capture() {
+    amp_cuda_desc d = desc_with(0);
+    int hit = 1;
+    d.workspace_bytes = 4096;
+    hcu_reset();
+    cudaStreamCreateWithFlags(&other_stream, cudaStreamNonBlocking);
+    for (long k = 1; hit; k++) {
+        amp_ctx *x = NULL;
+        hcu_reset_counts();
+        other_begin(cudaStreamCaptureModeRelaxed); /* a thread whose mode cannot be changed may break the others */
+        hcu_fail_call(NULL, k, 0, 0);
+        amp_status s = amp_cuda_create(&x, d);
+        hit = hcu_injected() > 0;
+        char what[100];
+        snprintf(what, sizeof what, "a creation in which %s fails", hcu_last_injected());
+        hcu_fail_call(NULL, 0, 0, 0);
+        other_end(what);
+        if (s == AMP_OK) amp_ctx_destroy(x);
+        (void)cudaGetLastError(); /* CUDA's, of a failed start */
+    }
+    cudaStreamDestroy(other_stream);
+    hcu_reset();
+    no_leak("create beside a capture");
 }
 
 /* What cublasLtCreate says, with an error of the caller's own pending: that one is not mistaken for a dead device. */
@@ -3841,14 +4043,19 @@ int main(int argc, char **argv) {
     test_autocast_training();
     test_lent();
     test_freed_in_capture();
+    test_set_destroyed_in_capture();
     test_implicit_capture();
     test_given_back();
     test_dead_launch();
+    test_fault_of_another_device();
+    test_error_survives_destroy();
+    test_cancelled();
     test_create();
     test_refused_desc();
     test_create_without_memory();
     test_failing_drivers();
     test_create_faults();
+    test_create_fails_beside_capture();
     test_create_cublas();
     test_create_restores();
     test_last_error();

@@ -135,6 +135,10 @@ static cudaError_t ampi_cu_probe(cudaStream_t stream) {
     if (e != cudaSuccess) (void)cudaGetLastError();
     return e;
 }
+/* A failure of a call of ours that nobody is told about: nor does the runtime's note of it stay. */
+static void ampi_cu_forget(cudaError_t e) {
+    if (e != cudaSuccess) (void)cudaGetLastError();
+}
 static int ampi_cu_is_capture_error(cudaError_t e) {
     return e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread;
 }
@@ -276,13 +280,13 @@ static amp_status ampi_cu_wait(ampi_cuda *c) {
     return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
-/* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
-   ours. */
+/* After a launch that was accepted: has the device died meanwhile? What the runtime remembers is the thread's, and may be
+   of another device, or have been left by the caller: our device is asked, too. */
 static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
-    cudaError_t e = cudaPeekAtLastError();
+    cudaError_t e = ampi_cu_sticky(cudaPeekAtLastError()) ? ampi_cu_beneath(c) : cudaSuccess;
     int capturing = 0;
     amp_status s;
-    if (ampi_cu_sticky(e)) return ampi_cu_fail(c, call, e);
+    if (e != cudaSuccess) return ampi_cu_fail(c, call, e);
     if (!(c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
     s = ampi_cu_capture(c, &capturing);
     return s != AMP_OK || capturing ? s : ampi_cu_wait(c);
@@ -367,20 +371,21 @@ static cudaError_t ampi_cu_take(ampi_cuda *c, void **out, size_t bytes, const ch
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
     return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
-/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. */
+/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. A device that is
+   dead frees nothing. */
 static void ampi_cu_give(ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
     ampi_cu_relax(c);
     if (!bytes) {
-        (void)cudaStreamSynchronize(c->stream);
-        (void)cudaFreeHost(p);
+        ampi_cu_forget(cudaStreamSynchronize(c->stream));
+        ampi_cu_forget(cudaFreeHost(p));
     } else if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
-        (void)cudaStreamSynchronize(c->stream);
+        ampi_cu_forget(cudaStreamSynchronize(c->stream));
         c->allocator.free_fn(p, bytes, c->allocator.user);
     } else if (c->flags & AMP_CUDA_POOL) {
-        (void)cudaFreeAsync(p, c->stream);
+        ampi_cu_forget(cudaFreeAsync(p, c->stream));
     } else {
-        (void)cudaFree(p);
+        ampi_cu_forget(cudaFree(p));
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */

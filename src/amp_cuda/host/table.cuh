@@ -10,6 +10,7 @@ static size_t ampi_cu_plans_bytes(uint32_t plans) { return plans * (sizeof(ampi_
 static void ampi_cu_drop(ampi_cuda *c) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
+    const cudaError_t theirs = cudaPeekAtLastError();
     int now = -1, capturing;
     /* If even this fails, then without switching: pointers and streams know their device. */
     if (cudaGetDevice(&now) != cudaSuccess) now = -1;
@@ -26,7 +27,7 @@ static void ampi_cu_drop(ampi_cuda *c) {
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
     ampi_cu_unrelax(c);
     if (now >= 0 && now != c->device && ampi_cu_go_back(c->asker, now) != cudaSuccess) (void)cudaSetDevice(now);
-    (void)cudaGetLastError();
+    if (cudaPeekAtLastError() != theirs) (void)cudaGetLastError(); /* one of ours; what the caller left stays */
     ampi_cu_host_drop(&host, c->plans, ampi_cu_plans_bytes(c->n_plans));
     ampi_cu_host_drop(&host, c, sizeof *c);
 }
