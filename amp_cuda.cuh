@@ -5628,18 +5628,21 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
 
 /* A key is the product without what its choice does not depend on: of an address its alignment stays (bytes, at most
    256, of every matrix of a batch; 0: there is no operand), of a pointer to a number that it is there. What
-   amp_gemm_desc may get is in the key by itself. */
+   amp_gemm_desc may get is in the key by itself. With sum_batches 1 and batch 1 the product is one of several that add
+   up (ampi_cu_planned), and all of them but the first have one key: alignment is that of all their factors. */
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
+    const size_t outputs = p->batch > 1u,
+                 factors = outputs || p->sum_batches; /* 1: there are several, a stride apart */
     const struct {
         amp_array *x;
         size_t stride;
     } operands[7] = {
-        {&key->a, p->stride_a},
-        {&key->b, p->stride_b},
-        {&key->c, p->stride_c},
-        {&key->d, p->stride_d},
+        {&key->a, factors * p->stride_a},
+        {&key->b, factors * p->stride_b},
+        {&key->c, outputs * p->stride_c},
+        {&key->d, outputs * p->stride_d},
         {&key->bias, 0},
-        {&key->aux, p->stride_d},
+        {&key->aux, outputs * p->stride_d},
         {&key->dbias, 0},
     };
     const float **const numbers[4] = {&key->alpha_ptr, &key->scale_a, &key->scale_b, &key->scale_d};
@@ -5648,7 +5651,7 @@ static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
     *key = *p;
     for (i = 0; i < 7u; i++) {
         amp_array *x = operands[i].x;
-        const size_t apart = p->batch > 1u ? operands[i].stride * amp_dtype_size(x->dtype) : 0u;
+        const size_t apart = operands[i].stride * amp_dtype_size(x->dtype);
         const uintptr_t bits = (uintptr_t)x->data | apart | 256u;
         if (!x->data) x->dtype = AMP_AUTO;
         if (x->data) x->data = (void *)(bits & (0u - bits));
@@ -5805,7 +5808,9 @@ static amp_status ampi_cu_lt_search(ampi_cuda *c, const amp_gemm_job *p, const a
 
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
+    const size_t apart = p->batch > 1u || p->sum_batches ? p->stride_a | p->stride_b : 0u;
     if (c->arch < 89) return "the device is older than sm_89";
+    if (apart % 16u) return "desc.stride_a and stride_b are not both multiples of 16";
     if (ampi_cu_align(&key->a) < 16u || ampi_cu_align(&key->b) < 16u || ampi_cu_align(&key->d) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
     if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
@@ -5829,7 +5834,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
-    if (p->sum_batches) return "batches are added up into a d that is not f32";
+    if (p->sum_batches && p->batch > 1u) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -5854,10 +5859,10 @@ static int ampi_cu_aux_alike(const amp_gemm_job *p) {
     return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK || ampi_cu_f8(p->aux.dtype);
 }
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
-    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
+    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p), sums;
     if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
-    plan->epilogue =
-        p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    sums = p->dbias.data && p->dbias.dtype == p->d.dtype && !p->bias_per_row; /* of columns: it has no others */
+    plan->epilogue = sums ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
     return NULL;
 }
 static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) {
@@ -6253,8 +6258,8 @@ static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_
 
 typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
-    void *own[4];   /* d, aux, dbias, amax_d */
-    size_t bytes[4];
+    void *own[4];   /* d, aux, dbias, amax_d; memory that begins at a multiple of 256 bytes, and where in it they do: */
+    size_t bytes[4], skip[4];
     void *cold; /* as much again as the cache holds, written before each run; NULL: there is no memory for it */
     size_t cold_bytes;
     cudaEvent_t event[2];
@@ -6272,42 +6277,53 @@ static amp_status ampi_cu_tune_cold(ampi_cuda *c, ampi_cu_tuning *t) {
     if (e == cudaSuccess) return AMP_OK;
     t->cold = NULL;
     if (e != cudaErrorMemoryAllocation) return ampi_cu_fail(c, call, e);
-    (void)cudaGetLastError(); /* then without */
+    if (!c->allocator.alloc_fn) (void)cudaGetLastError(); /* then without */
     return AMP_OK;
 }
-static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+/* Each as aligned as the product's own: what cuBLASLt offers depends on that, also of those whose alignment is in no
+   preference. */
+static amp_status ampi_cu_tune_outputs(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+    const void *theirs[4] = {p->d.data, p->aux.data, p->dbias.data, p->amax_d};
     size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
     const char *call = "";
     cudaError_t e;
     uint32_t i;
-    t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
     if (p->aux.data && !p->backward)
         t->bytes[1] = amp_gemm_masked(p) ? amp_gemm_mask_bytes(p) : span * amp_dtype_size(p->aux.dtype);
     if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
-        e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
+        if (!t->bytes[i]) continue;
+        t->skip[i] = (uintptr_t)theirs[i] & 255u;
+        t->bytes[i] += t->skip[i];
+        e = ampi_cu_take(c, &t->own[i], t->bytes[i], &call);
         if (e == cudaSuccess) continue;
         if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
         return amp_fail(
             c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
+    return AMP_OK;
+}
+static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+    uint32_t i;
+    AMPI_TRY(ampi_cu_tune_outputs(c, p, t));
     for (i = 0; i < 2u; i++)
         AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
     AMPI_TRY(ampi_cu_tune_cold(c, t));
-    t->p.d.data = t->own[0];
-    if (t->own[1]) t->p.aux.data = t->own[1];
-    if (t->own[2]) t->p.dbias.data = t->own[2];
-    if (t->own[3]) t->p.amax_d = (float *)t->own[3];
+    t->p = *p;
+    t->p.d.data = (char *)t->own[0] + t->skip[0];
+    if (t->own[1]) t->p.aux.data = (char *)t->own[1] + t->skip[1];
+    if (t->own[2]) t->p.dbias.data = (char *)t->own[2] + t->skip[2];
+    if (t->own[3]) t->p.amax_d = (float *)((char *)t->own[3] + t->skip[3]);
     if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_zero(c->ctx, t->p.d.data, t->bytes[0]);
+    return ampi_cu_zero(c->ctx, t->own[0], t->bytes[0]);
 }
 static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
     for (i = 0; i < 2u; i++)
-        if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
+        if (t->event[i]) ampi_cu_forget(cudaEventDestroy(t->event[i]));
     for (i = 0; i < 4u; i++)
         ampi_cu_give(c, t->own[i], t->bytes[i]);
     ampi_cu_give(c, t->cold, t->cold_bytes);
@@ -6395,8 +6411,8 @@ static int ampi_cu_adds_up(const amp_gemm_job *p) {
 static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     amp_gemm_job q = *p;
     if (!ampi_cu_adds_up(p)) return q;
-    q.batch = 1;
-    q.sum_batches = q.bias_per_row = q.backward = 0;
+    q.batch = 1; /* and sum_batches stays */
+    q.bias_per_row = q.backward = 0;
     q.act = AMP_ACT_NONE;
     q.bias.data = q.aux.data = q.dbias.data = NULL;
     q.a.data = (char *)p->a.data + z * p->stride_a * amp_dtype_size(p->a.dtype);
@@ -6409,10 +6425,18 @@ static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     q.beta_ptr = NULL;
     return q;
 }
+/* The plan of what begins the product, and those of the rest, if it has several. All are made before anything is
+   written: an FP8 product may be refused. */
+static amp_status ampi_cu_plan_all(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
+    const amp_gemm_job first = ampi_cu_planned(p, 0), others = ampi_cu_planned(p, 1);
+    if (ampi_cu_adds_up(p)) AMPI_TRY(ampi_cu_plan_for(c, &others, out));
+    return ampi_cu_plan_for(c, &first, out);
+}
 static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
     amp_gemm_job last = *p;
     ampi_cu_plan *plan = NULL;
     size_t z;
+    AMPI_TRY(ampi_cu_plan_all(c, p, &plan));
     for (z = 0; z < p->batch; z++) {
         const amp_gemm_job q = ampi_cu_planned(p, z);
         AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
@@ -6434,6 +6458,7 @@ static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
     const size_t plans = ampi_cu_adds_up(job) ? 2u : 1u; /* of the first batch, and of all others */
     ampi_cu_plan *plan = NULL;
     size_t z;
+    AMPI_TRY(ampi_cu_plan_all(ampi_cu_self(ctx), job, &plan));
     for (z = 0; z < plans; z++) {
         const amp_gemm_job p = ampi_cu_planned(job, z);
         AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
@@ -6445,7 +6470,7 @@ static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
     const amp_gemm_job p = ampi_cu_planned(job, 0);
     ampi_cu_plan *plan = NULL;
     size_t n;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+    AMPI_TRY(ampi_cu_plan_all(ampi_cu_self(ctx), job, &plan));
     if (!text) return AMP_OK;
     ampi_cu_tell(&p, plan, text, bytes);
     n = strlen(text);

@@ -1652,6 +1652,32 @@ static void test_tuning_outputs() {
     no_leak("tuning outputs");
 }
 
+/* Those of its own are as aligned as the product's: of an aux or a dbias cuBLASLt sees the pointer when it is asked. */
+static void test_tuning_alignment() {
+    world w;
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    for (int i = 0; i < 2; i++) {
+        char how[500];
+        amp_gemm_desc g = i ? gradient(&w, AMP_F16) : planned(&w, 32, 0);
+        g.bias.data = NULL;
+        g.act = AMP_GELU;
+        if (i == 0) g.aux = at(&w, 5, AMP_F16, 2);
+        if (i == 1) g.dbias = at(&w, 7, AMP_F16, 2);
+        hcu_product_time(100.0, 0.125); /* the first is the fastest */
+        OK(amp_gemm_tune(ctx, &g));
+        warnings = 0;
+        OK(amp_gemm(ctx, &g));
+        OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+        CHECK(
+            warnings == 0 && strstr(how, "cuBLASLt (") && strstr(how, " with GELU"), "%ld warnings, %s", warnings, how);
+        hcu_reset();
+    }
+    end(&w);
+    no_leak("alignment of tuning's outputs");
+}
+
 /* ---- why a product is none of cuBLASLt's ---- */
 
 static amp_gemm_desc f8_product(world *w) { /* that cuBLASLt takes */
@@ -1723,6 +1749,47 @@ static void test_f8_reasons() {
     hcu_set_arch(0, 9, 0);
     end(&w);
     no_leak("reasons of FP8");
+}
+/* FP8 batches that add up: what may be refused is refused before the first one is in d, and by all three verbs. */
+static void test_f8_sum_refused() {
+    static float before[32 * 32], after[32 * 32];
+    world w;
+    next_context(&w);
+    for (int i = 0; i < 3; i++) {
+        char text[400] = "";
+        amp_gemm_desc g = f8_product(&w);
+        g.d.dtype = AMP_F32;
+        g.batch = 2;
+        g.sum_batches = 1;
+        g.beta = amp_opt(1);
+        if (i == 0) g.stride_a = 32 * 32 + 8;
+        if (i == 1) g.stride_b = 32 * 32 + 8;
+        OK(amp_copy(ctx, before, g.d.data, sizeof before));
+        if (i == 2) { /* the one that begins has an algorithm, the others have none */
+            g.c = at(&w, 5, AMP_F32);
+            hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+            WANT(amp_gemm(ctx, g), AMP_ERR_UNSUPPORTED);
+        } else {
+            WANT(amp_gemm(ctx, g), AMP_ERR_UNSUPPORTED);
+            CHECK(strstr(amp_last_error(ctx), "desc.stride_a and stride_b are not both"), "%s", amp_last_error(ctx));
+            WANT(amp_gemm_tune(ctx, g), AMP_ERR_UNSUPPORTED);
+            WANT(amp_gemm_explain(ctx, text, sizeof text, g), AMP_ERR_UNSUPPORTED);
+        }
+        OK(amp_copy(ctx, after, g.d.data, sizeof after));
+        CHECK(!memcmp(before, after, sizeof after), "d was changed before the product was refused: %d", i);
+        g.flags = AMP_GEMM_EMULATE;
+        OK(amp_gemm(ctx, g));
+    }
+    amp_gemm_desc g = planned(&w, 32, 0); /* and however odd a stride is, the product has two plans */
+    g.bias.data = NULL;
+    g.d.dtype = AMP_F32;
+    g.batch = 5;
+    g.sum_batches = 1;
+    g.stride_a = 16 * 32 + 1;
+    g.stride_b = 32 * 24 + 2;
+    CHECK(searched(g) == 2 && searched(g) == 0, "%ld searches", hcu_group_calls(HCU_HEURISTIC));
+    end(&w);
+    no_leak("FP8 sums that are refused");
 }
 static void plain_because(amp_gemm_desc g, const char *why) {
     char text[400] = "";
@@ -4016,7 +4083,9 @@ int main(int argc, char **argv) {
     test_tuning_gradients();
     test_f8_aux();
     test_tuning_outputs();
+    test_tuning_alignment();
     test_f8_reasons();
+    test_f8_sum_refused();
     test_plain_reasons();
     test_captured_factor(0);
     test_captured_factor(AMP_GEMM_ORDERED);
