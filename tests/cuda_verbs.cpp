@@ -1791,6 +1791,46 @@ static void test_f8_sum_refused() {
     end(&w);
     no_leak("FP8 sums that are refused");
 }
+/* A last piece, too, may have rows that FP8 products do not take: then nothing is written, and no scale has moved. */
+static void test_vocabulary_refused() {
+    static char before[BUFFERS][N * 4], after[N * 4];
+    for (int i = 0; i < 2; i++) {
+        world w;
+        amp_linear_xent_desc d = AMP_ZERO;
+        amp_fp8_info info[2];
+        next_context(&w);
+        d.linear.rows = i == 1 ? 296 : 40; /* pieces of 32 and 8; of 256 and 40 */
+        d.linear.in = d.linear.out = 16;
+        d.linear.fp8 = w.delayed;
+        d.linear.x = at(&w, 0, AMP_BF16);
+        d.linear.w = at(&w, 1, AMP_BF16);
+        d.linear.dx = at(&w, 2, AMP_BF16);
+        d.linear.dw = at(&w, 4, AMP_F32);
+        d.xent.labels8 = (const uint8_t *)w.buf[5];
+        d.xent.row_loss = (float *)w.buf[6];
+        d.xent.loss = (float *)w.buf[7];
+        d.chunk = i == 1 ? 256 : 32;
+        OK(amp_linear_cross_entropy_bytes(ctx, &d.scratch_bytes, d));
+        OK(amp_alloc(ctx, &d.scratch, d.scratch_bytes, NULL));
+        for (int b = 0; b < BUFFERS; b++)
+            OK(amp_copy(ctx, before[b], w.buf[b], N * 4));
+        for (size_t tensor = 0; tensor < 3; tensor++) {
+            OK(amp_fp8_get(w.delayed, tensor, &info[0]));
+            WANT(amp_linear_cross_entropy(ctx, d), AMP_ERR_UNSUPPORTED);
+            OK(amp_fp8_get(w.delayed, tensor, &info[1]));
+            CHECK(!memcmp(&info[0], &info[1], sizeof info[0]), "%d: the scale of tensor %d moved", i, (int)tensor);
+        }
+        for (int b = 0; b < BUFFERS; b++) {
+            OK(amp_copy(ctx, after, w.buf[b], N * 4));
+            CHECK(!memcmp(before[b], after, N * 4), "%d: buffer %d was written before it was refused", i, b);
+        }
+        d.linear.rows += 8;
+        OK(amp_linear_cross_entropy(ctx, d));
+        OK(amp_free(ctx, d.scratch));
+        end(&w);
+    }
+    no_leak("a piece that is refused");
+}
 static void plain_because(amp_gemm_desc g, const char *why) {
     char text[400] = "";
     hcu_reset_counts();
@@ -4086,6 +4126,7 @@ int main(int argc, char **argv) {
     test_tuning_alignment();
     test_f8_reasons();
     test_f8_sum_refused();
+    test_vocabulary_refused();
     test_plain_reasons();
     test_captured_factor(0);
     test_captured_factor(AMP_GEMM_ORDERED);
