@@ -9246,16 +9246,18 @@ static amp_status ampi_vocabulary_can_backward(amp_ctx *ctx, ampi_vocabulary *v,
     return st;
 }
 static amp_status ampi_vocabulary_can(amp_ctx *ctx, ampi_vocabulary *v) {
-    const size_t last = v->chunk ? v->l.rows % v->chunk : 0;
-    const size_t ends[2] = {v->piece ? v->chunk % v->piece : 0, v->piece ? last % v->piece : 0};
-    int i;
+    const size_t last = v->chunk ? v->l.rows % v->chunk : 0; /* 0: as many as the others */
+    size_t chunk_end = 0, last_end = 0;                      /* the same of the pieces in them */
+    if (v->piece) {
+        chunk_end = v->chunk % v->piece;
+        last_end = last % v->piece;
+    }
     AMPI_TRY(ampi_vocabulary_can_forward(ctx, v, v->chunk));
     if (last) AMPI_TRY(ampi_vocabulary_can_forward(ctx, v, last));
     if (!v->gradients) return AMP_OK;
     AMPI_TRY(ampi_vocabulary_can_backward(ctx, v, v->piece));
-    for (i = 0; i < 2; i++)
-        if (ends[i]) AMPI_TRY(ampi_vocabulary_can_backward(ctx, v, ends[i]));
-    return AMP_OK;
+    if (chunk_end) AMPI_TRY(ampi_vocabulary_can_backward(ctx, v, chunk_end));
+    return last_end ? ampi_vocabulary_can_backward(ctx, v, last_end) : AMP_OK;
 }
 static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
     amp_xent_job j = v->loss;

@@ -75,8 +75,9 @@
               wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
               call selects its device and then restores the thread's own, if CUDA is in use there: else it would get a
-              CUDA context, and the thread keeps the context's device. The driver API: current is then the primary
-              context of the thread's device, also where a context of another kind was; make that one current again.
+              CUDA context, and the thread keeps the context's device. The driver API: all works in the device's primary
+              context. A context of your own (cuCtxCreate) that was current on that device is current again after a
+              call; one of a different device is not: the primary context of that device is.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
@@ -4762,13 +4763,24 @@ typedef struct ampi_cu_plan {
 #define AMPI_CU_UPDATES(X, kind) \
     X(ampi_k_update<kind>) X(ampi_k_update_pairs<kind>) X(ampi_k_count_update<kind>) X(ampi_k_update_codes<kind>)
 #define AMPI_CU_RESIDENT (0u AMPI_CU_KERNELS(AMPI_CU_ONE) + AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
-/* cuDevicePrimaryCtxGetState: is the device in use by this process? */
-typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
+/* What the driver is asked; each NULL: it has none. */
+typedef struct ampi_cu_driver {
+    int (*state)(int device, unsigned *flags, int *active); /* of a primary context: is the device in use? */
+    int (*get)(void **context);                             /* which is current on the thread? */
+    int (*set)(void *context);
+} ampi_cu_driver;
+/* Where a thread was: its device; the context that is current instead of that one's primary one, or NULL. */
+typedef struct ampi_cu_place {
+    int device, _pad;
+    void *context;
+} ampi_cu_place;
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
-    int here, away, back;       /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
-    ampi_cu_asker asker;        /* NULL: the driver has none */
+    int here, away; /* 1: the thread uses this device; 1: it was at `back` before this verb, and will again */
+    ampi_cu_place back;
+    ampi_cu_driver driver;
+    void *primary;              /* the device's context, as the driver names it; NULL: it does not */
     int relaxed;                /* 1: its capture mode is relaxed, */
     cudaStreamCaptureMode mode; /* and was, and will be, this one */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace;
@@ -4931,24 +4943,45 @@ static void ampi_cu_unrelax(ampi_cuda *c) {
     (void)cudaGetLastError();
 }
 
-static ampi_cu_asker ampi_cu_find_asker(void) {
+static void *ampi_cu_find(const char *name) { /* a function of the driver's */
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult how;
 #if CUDART_VERSION >= 12050
-    cudaError_t e = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, 0, &how);
+    cudaError_t e = cudaGetDriverEntryPointByVersion(name, &found, 12000, 0, &how);
 #else
-    cudaError_t e = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, 0, &how);
+    cudaError_t e = cudaGetDriverEntryPoint(name, &found, 0, &how);
 #endif
-    if (e == cudaSuccess) return (ampi_cu_asker)found;
+    if (e == cudaSuccess) return found;
     (void)cudaGetLastError();
     return NULL;
 }
+static ampi_cu_driver ampi_cu_find_driver(void) {
+    ampi_cu_driver d;
+    d.state = (int (*)(int, unsigned *, int *))ampi_cu_find("cuDevicePrimaryCtxGetState");
+    d.get = (int (*)(void **))ampi_cu_find("cuCtxGetCurrent");
+    d.set = (int (*)(void *))ampi_cu_find("cuCtxSetCurrent");
+    return d;
+}
+static void *ampi_cu_current(const ampi_cu_driver *d) {
+    void *now = NULL;
+    return d->get && d->set && (d->get)(&now) == 0 ? now : NULL;
+}
 /* The thread's own device again, but not one that is not in use: cudaSetDevice would begin to use it. */
-static cudaError_t ampi_cu_go_back(ampi_cu_asker asker, int device) {
+static cudaError_t ampi_cu_go_back(const ampi_cu_driver *d, const ampi_cu_place *to) {
     unsigned flags = 0;
     int active = 1;
-    if (asker && asker(device, &flags, &active) != 0) active = 1;
-    return active ? cudaSetDevice(device) : cudaSuccess;
+    if (to->context) return (d->set)(to->context) == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+    if (d->state && (d->state)(to->device, &flags, &active) != 0) active = 1;
+    return active ? cudaSetDevice(to->device) : cudaSuccess;
+}
+/* Is the thread, which is at `at`, somewhere else than the context? The device may be the same, and a context of the
+   program's own (cuCtxCreate) current, which does not know our stream and memory: at->context becomes that one. */
+static int ampi_cu_elsewhere(const ampi_cuda *c, ampi_cu_place *at) {
+    at->context = NULL;
+    if (at->device != c->device) return 1;
+    if (c->primary) at->context = ampi_cu_current(&c->driver);
+    if (at->context == c->primary) at->context = NULL;
+    return at->context != NULL;
 }
 
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
@@ -4956,20 +4989,20 @@ static amp_status ampi_cu_here(ampi_cuda *c) {
     if (c->dead)
         return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
     if (c->here) return AMP_OK;
-    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back)));
-    c->away = c->back != c->device; /* if the next call fails, ampi_cu_leave follows, too */
+    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back.device)));
+    c->away = ampi_cu_elsewhere(c, &c->back); /* if the next call fails, ampi_cu_leave follows, too */
     if (c->away) AMPI_TRY(ampi_cu_did(c, "cudaSetDevice", cudaSetDevice(c->device)));
     c->here = 1;
     return AMP_OK;
 }
 static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    cudaError_t e = c->away ? ampi_cu_go_back(c->asker, c->back) : cudaSuccess;
+    cudaError_t e = c->away ? ampi_cu_go_back(&c->driver, &c->back) : cudaSuccess;
     c->here = c->away = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
-    (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
+    (void)cudaSetDevice(c->back.device); /* once more: the thread wants its device back */
     (void)cudaGetLastError();
     return s;
 }
@@ -4994,8 +5027,8 @@ static amp_status ampi_cu_wait(ampi_cuda *c) {
     return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
-/* After a launch that was accepted: has the device died meanwhile? What the runtime remembers is the thread's, and may be
-   of another device, or have been left by the caller: our device is asked, too. */
+/* After a launch that was accepted: has the device died meanwhile? What the runtime remembers is the thread's, and may
+   be of another device, or have been left by the caller: our device is asked, too. */
 static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
     cudaError_t e = ampi_cu_sticky(cudaPeekAtLastError()) ? ampi_cu_beneath(c) : cudaSuccess;
     int capturing = 0;
@@ -5085,8 +5118,8 @@ static cudaError_t ampi_cu_take(ampi_cuda *c, void **out, size_t bytes, const ch
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
     return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
-/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. A device that is
-   dead frees nothing. */
+/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. A dead device
+   frees nothing. */
 static void ampi_cu_give(ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
     ampi_cu_relax(c);
@@ -6632,10 +6665,11 @@ static void ampi_cu_drop(ampi_cuda *c) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
     const cudaError_t theirs = cudaPeekAtLastError();
-    int now = -1, capturing;
+    ampi_cu_place now = {0, 0, NULL};
     /* If even this fails, then without switching: pointers and streams know their device. */
-    if (cudaGetDevice(&now) != cudaSuccess) now = -1;
-    if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
+    const int away = cudaGetDevice(&now.device) == cudaSuccess && ampi_cu_elsewhere(c, &now);
+    int capturing;
+    if (away) (void)cudaSetDevice(c->device);
     ampi_cu_relax(c);
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
@@ -6647,7 +6681,7 @@ static void ampi_cu_drop(ampi_cuda *c) {
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
     ampi_cu_unrelax(c);
-    if (now >= 0 && now != c->device && ampi_cu_go_back(c->asker, now) != cudaSuccess) (void)cudaSetDevice(now);
+    if (away && ampi_cu_go_back(&c->driver, &now) != cudaSuccess) (void)cudaSetDevice(now.device);
     if (cudaPeekAtLastError() != theirs) (void)cudaGetLastError(); /* one of ours; what the caller left stays */
     ampi_cu_host_drop(&host, c->plans, ampi_cu_plans_bytes(c->n_plans));
     ampi_cu_host_drop(&host, c, sizeof *c);
@@ -6725,6 +6759,7 @@ static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     c->sms = properties.multiProcessorCount;
     c->arch = 10 * properties.major + properties.minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
+    c->primary = ampi_cu_current(&c->driver);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     return AMP_OK;
 }
@@ -6895,10 +6930,11 @@ static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
     }
     return c;
 }
-/* The thread's own device again; if that fails, the context goes, too. */
+/* The thread is where it was; if that fails, the context goes, too. */
 static amp_status ampi_cu_restore_device(
-    amp_ctx **out, const amp_cuda_desc *d, ampi_cu_asker asker, int now, amp_status s) {
-    cudaError_t e = now == d->device ? cudaSuccess : ampi_cu_go_back(asker, now);
+    amp_ctx **out, const amp_cuda_desc *d, const ampi_cu_driver *driver, const ampi_cu_place *was, amp_status s) {
+    const int moved = was->device != d->device || was->context;
+    cudaError_t e = moved ? ampi_cu_go_back(driver, was) : cudaSuccess;
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) {
         const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(*out);
@@ -6906,7 +6942,7 @@ static amp_status ampi_cu_restore_device(
         amp_ctx_destroy(*out);
         *out = NULL;
     }
-    (void)cudaSetDevice(now);
+    (void)cudaSetDevice(was->device);
     (void)cudaGetLastError();
     return s;
 }
@@ -6926,10 +6962,11 @@ static void ampi_cu_unhold(int) {}
 
 static amp_status ampi_cu_create(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
     amp_cuda_desc d = AMP_ZERO;
-    ampi_cu_asker asker;
+    ampi_cu_place was = {0, 0, NULL};
+    ampi_cu_driver driver;
     ampi_cuda *c;
     amp_status s;
-    int now = 0, error = errno;
+    int error = errno;
     if (out) *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
     if (desc) {
@@ -6938,12 +6975,13 @@ static amp_status ampi_cu_create(amp_ctx **out, int version, size_t size, const 
     }
     if (!out) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "out is NULL");
     AMPI_TRY(ampi_cu_check_desc(&d));
-    AMPI_TRY(ampi_cu_pick_device(&d, &now));
+    AMPI_TRY(ampi_cu_pick_device(&d, &was.device));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
-    c->asker = asker = ampi_cu_find_asker();
+    c->driver = driver = ampi_cu_find_driver();
+    if (was.device == d.device) was.context = ampi_cu_current(&driver); /* the primary one, or not */
     s = ampi_cu_make(out, c, &d);
-    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    s = ampi_cu_restore_device(out, &d, &driver, &was, s);
     if (s == AMP_OK) errno = error;
     return s;
 }

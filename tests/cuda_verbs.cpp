@@ -1215,6 +1215,7 @@ static void test_other_captures() {
     test_other_capture(&plain, cudaStreamCaptureModeThreadLocal);
 }
 
+static void refuses(const amp_cuda_desc *d, amp_status status, const char *sentence);
 /* A verb of a context on another device than the thread's: the thread's comes back, and a failure of that is told. */
 /* How often products are looked up: by explain, which runs nothing. */
 static uint64_t searches() {
@@ -1358,6 +1359,38 @@ static void test_devices_in_use() {
     ctx = NULL;
     CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
     no_leak("devices in use");
+}
+/* A context of the program's own on the same device, as cuCtxCreate makes it current: each verb works in the device's
+   primary one, and then the program's is current again. */
+static void test_driver_contexts() {
+    int mine = 0, now = 9; /* stands for a CUcontext */
+    world w;
+    hcu_reset();
+    for (int known = 1; known >= 0; known--) { /* 0: a driver that does not tell: as before */
+        if (!known) hcu_fail_call("cudaGetDriverEntryPointByVersion", 2, 0, 0);
+        hcu_set_context(known ? &mine : NULL);
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        CHECK(hcu_context() == (known ? &mine : NULL), "amp_cuda_create: %p", hcu_context());
+        OK(build(&w, ctx));
+        for (int v = 0; v < VERBS && known; v++) {
+            run_ok(&w, v, v + 1);
+            CHECK(hcu_context() == &mine, "%s: the program's context is gone", verbs[v].name);
+        }
+        CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
+        drop(&w);
+        CHECK(hcu_context() == (known ? &mine : NULL), "drop: %p", hcu_context());
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+        CHECK(hcu_context() == (known ? &mine : NULL), "amp_ctx_destroy: %p", hcu_context());
+        hcu_reset();
+        no_leak("contexts of the driver");
+    }
+    amp_cuda_desc d = desc_with(0);
+    d.workspace_bytes = (size_t)1 << 40;
+    hcu_set_context(&mine);
+    refuses(&d, AMP_ERR_NO_MEMORY, "cudaMalloc");
+    CHECK(hcu_context() == &mine, "a creation that fails");
+    hcu_reset();
 }
 /* The default streams of a context are those of its device, not of the thread's. */
 static void test_capture_of_default_stream() {
@@ -4116,6 +4149,7 @@ int main(int argc, char **argv) {
     test_plans_kept();
     test_device_comes_back();
     test_devices_in_use();
+    test_driver_contexts();
     test_capture_of_default_stream();
     test_own_workspace();
     test_figures_of_memory();

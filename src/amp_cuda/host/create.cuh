@@ -40,6 +40,7 @@ static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     c->sms = properties.multiProcessorCount;
     c->arch = 10 * properties.major + properties.minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
+    c->primary = ampi_cu_current(&c->driver);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     return AMP_OK;
 }
@@ -210,10 +211,11 @@ static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
     }
     return c;
 }
-/* The thread's own device again; if that fails, the context goes, too. */
+/* The thread is where it was; if that fails, the context goes, too. */
 static amp_status ampi_cu_restore_device(
-    amp_ctx **out, const amp_cuda_desc *d, ampi_cu_asker asker, int now, amp_status s) {
-    cudaError_t e = now == d->device ? cudaSuccess : ampi_cu_go_back(asker, now);
+    amp_ctx **out, const amp_cuda_desc *d, const ampi_cu_driver *driver, const ampi_cu_place *was, amp_status s) {
+    const int moved = was->device != d->device || was->context;
+    cudaError_t e = moved ? ampi_cu_go_back(driver, was) : cudaSuccess;
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) {
         const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(*out);
@@ -221,7 +223,7 @@ static amp_status ampi_cu_restore_device(
         amp_ctx_destroy(*out);
         *out = NULL;
     }
-    (void)cudaSetDevice(now);
+    (void)cudaSetDevice(was->device);
     (void)cudaGetLastError();
     return s;
 }
@@ -241,10 +243,11 @@ static void ampi_cu_unhold(int) {}
 
 static amp_status ampi_cu_create(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
     amp_cuda_desc d = AMP_ZERO;
-    ampi_cu_asker asker;
+    ampi_cu_place was = {0, 0, NULL};
+    ampi_cu_driver driver;
     ampi_cuda *c;
     amp_status s;
-    int now = 0, error = errno;
+    int error = errno;
     if (out) *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
     if (desc) {
@@ -253,12 +256,13 @@ static amp_status ampi_cu_create(amp_ctx **out, int version, size_t size, const 
     }
     if (!out) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "out is NULL");
     AMPI_TRY(ampi_cu_check_desc(&d));
-    AMPI_TRY(ampi_cu_pick_device(&d, &now));
+    AMPI_TRY(ampi_cu_pick_device(&d, &was.device));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
-    c->asker = asker = ampi_cu_find_asker();
+    c->driver = driver = ampi_cu_find_driver();
+    if (was.device == d.device) was.context = ampi_cu_current(&driver); /* the primary one, or not */
     s = ampi_cu_make(out, c, &d);
-    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    s = ampi_cu_restore_device(out, &d, &driver, &was, s);
     if (s == AMP_OK) errno = error;
     return s;
 }
