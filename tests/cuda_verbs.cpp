@@ -1798,9 +1798,9 @@ static void test_f8_sum_refused() {
         if (i == 0) g.stride_a = 32 * 32 + 8;
         if (i == 1) g.stride_b = 32 * 32 + 8;
         OK(amp_copy(ctx, before, g.d.data, sizeof before));
-        if (i == 2) { /* the one that begins has an algorithm, the others have none */
+        if (i == 2) { /* one of the two plans has an algorithm, the one that is made after it has none */
             g.c = at(&w, 5, AMP_F32);
-            hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 1, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+            hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 2, CUBLAS_STATUS_NOT_SUPPORTED, 0);
             WANT(amp_gemm(ctx, g), AMP_ERR_UNSUPPORTED);
         } else {
             WANT(amp_gemm(ctx, g), AMP_ERR_UNSUPPORTED);
