@@ -4193,9 +4193,13 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    int error = errno;
+    int error = errno, before;
     ampi_end_left(ctx);
-    if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
+    before = ampi_hold(); /* the backend's part follows the verb's end */
+    if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) {
+        ampi_release(before);
+        return;
+    }
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
         amp_log_event(ctx, AMP_LOG_WARNING, "a parameter set was not destroyed");
@@ -4223,6 +4227,7 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
     errno = error;
+    ampi_release(before);
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {
@@ -9251,14 +9256,34 @@ static amp_status ampi_vocabulary_backward(amp_ctx *ctx, ampi_vocabulary *v, siz
     b->l.accumulate = 1;
     return AMP_OK;
 }
-/* Would its products be refused? */
-static amp_status ampi_vocabulary_can(amp_ctx *ctx, ampi_vocabulary *v) {
+/* Would products of n rows be refused? Of the whole layer's rows those of a piece, and the fewer of the last one. */
+static amp_status ampi_vocabulary_can_forward(amp_ctx *ctx, ampi_vocabulary *v, size_t n) {
+    ampi_vocabulary_cut(v, &v->forward, 0, n);
     AMPI_TRY(ampi_forward_factors(ctx, &v->forward));
-    AMPI_TRY(ampi_forward_product(ctx, &v->forward, &ampi_goal_check));
+    return ampi_forward_product(ctx, &v->forward, &ampi_goal_check);
+}
+static amp_status ampi_vocabulary_can_backward(amp_ctx *ctx, ampi_vocabulary *v, size_t n) {
+    ampi_mark mark = ampi_scope_mark(ctx); /* of a cast of dy */
+    amp_status st;
+    ampi_vocabulary_cut(v, &v->backward, 0, n);
+    st = ampi_backward_factors(ctx, &v->backward);
+    if (st == AMP_OK) st = ampi_backward_products(ctx, &v->backward, &ampi_goal_check);
+    ampi_scope_pop(ctx, mark);
+    return st;
+}
+static amp_status ampi_vocabulary_can(amp_ctx *ctx, ampi_vocabulary *v) {
+    const size_t last = v->chunk ? v->l.rows % v->chunk : 0; /* 0: as many as the others */
+    size_t chunk_end = 0, last_end = 0;                      /* the same of the pieces in them */
+    if (v->piece) {
+        chunk_end = v->chunk % v->piece;
+        last_end = last % v->piece;
+    }
+    AMPI_TRY(ampi_vocabulary_can_forward(ctx, v, v->chunk));
+    if (last) AMPI_TRY(ampi_vocabulary_can_forward(ctx, v, last));
     if (!v->gradients) return AMP_OK;
-    ampi_vocabulary_cut(v, &v->backward, 0, v->piece);
-    AMPI_TRY(ampi_backward_factors(ctx, &v->backward));
-    return ampi_backward_products(ctx, &v->backward, &ampi_goal_check);
+    AMPI_TRY(ampi_vocabulary_can_backward(ctx, v, v->piece));
+    if (chunk_end) AMPI_TRY(ampi_vocabulary_can_backward(ctx, v, chunk_end));
+    return last_end ? ampi_vocabulary_can_backward(ctx, v, last_end) : AMP_OK;
 }
 static amp_status ampi_vocabulary_piece(amp_ctx *ctx, ampi_vocabulary *v, size_t at, size_t n) {
     amp_xent_job j = v->loss;

@@ -75,8 +75,9 @@
               wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
               call selects its device and then restores the thread's own, if CUDA is in use there: else it would get a
-              CUDA context, and the thread keeps the context's device. The driver API: current is then the primary
-              context of the thread's device, also where a context of another kind was; make that one current again.
+              CUDA context, and the thread keeps the context's device. The driver API: all works in the device's primary
+              context. A context of your own (cuCtxCreate) that was current on that device is current again after a
+              call; one of a different device is not: the primary context of that device is.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA
@@ -269,6 +270,9 @@ extern "C++" { /* wherever this file is included */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#if !defined(AMP_NO_THREADS) && !defined(_WIN32)
+#  include <pthread.h>
+#endif
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK
@@ -4759,13 +4763,24 @@ typedef struct ampi_cu_plan {
 #define AMPI_CU_UPDATES(X, kind) \
     X(ampi_k_update<kind>) X(ampi_k_update_pairs<kind>) X(ampi_k_count_update<kind>) X(ampi_k_update_codes<kind>)
 #define AMPI_CU_RESIDENT (0u AMPI_CU_KERNELS(AMPI_CU_ONE) + AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
-/* cuDevicePrimaryCtxGetState: is the device in use by this process? */
-typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
+/* What the driver is asked; each NULL: it has none. */
+typedef struct ampi_cu_driver {
+    int (*state)(int device, unsigned *flags, int *active); /* of a primary context: is the device in use? */
+    int (*get)(void **context);                             /* which is current on the thread? */
+    int (*set)(void *context);
+} ampi_cu_driver;
+/* Where a thread was: its device; the context that is current instead of that one's primary one, or NULL. */
+typedef struct ampi_cu_place {
+    int device, _pad;
+    void *context;
+} ampi_cu_place;
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
-    int here, away, back;       /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
-    ampi_cu_asker asker;        /* NULL: the driver has none */
+    int here, away; /* 1: the thread uses this device; 1: it was at `back` before this verb, and will again */
+    ampi_cu_place back;
+    ampi_cu_driver driver;
+    void *primary;              /* the device's context, as the driver names it; NULL: it does not */
     int relaxed;                /* 1: its capture mode is relaxed, */
     cudaStreamCaptureMode mode; /* and was, and will be, this one */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace;
@@ -4846,6 +4861,10 @@ static cudaError_t ampi_cu_probe(cudaStream_t stream) {
     if (e != cudaSuccess) (void)cudaGetLastError();
     return e;
 }
+/* A failure of a call of ours that nobody is told about: nor does the runtime's note of it stay. */
+static void ampi_cu_forget(cudaError_t e) {
+    if (e != cudaSuccess) (void)cudaGetLastError();
+}
 static int ampi_cu_is_capture_error(cudaError_t e) {
     return e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread;
 }
@@ -4924,24 +4943,45 @@ static void ampi_cu_unrelax(ampi_cuda *c) {
     (void)cudaGetLastError();
 }
 
-static ampi_cu_asker ampi_cu_find_asker(void) {
+static void *ampi_cu_find(const char *name) { /* a function of the driver's */
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult how;
 #if CUDART_VERSION >= 12050
-    cudaError_t e = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, 0, &how);
+    cudaError_t e = cudaGetDriverEntryPointByVersion(name, &found, 12000, 0, &how);
 #else
-    cudaError_t e = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, 0, &how);
+    cudaError_t e = cudaGetDriverEntryPoint(name, &found, 0, &how);
 #endif
-    if (e == cudaSuccess) return (ampi_cu_asker)found;
+    if (e == cudaSuccess) return found;
     (void)cudaGetLastError();
     return NULL;
 }
+static ampi_cu_driver ampi_cu_find_driver(void) {
+    ampi_cu_driver d;
+    d.state = (int (*)(int, unsigned *, int *))ampi_cu_find("cuDevicePrimaryCtxGetState");
+    d.get = (int (*)(void **))ampi_cu_find("cuCtxGetCurrent");
+    d.set = (int (*)(void *))ampi_cu_find("cuCtxSetCurrent");
+    return d;
+}
+static void *ampi_cu_current(const ampi_cu_driver *d) {
+    void *now = NULL;
+    return d->get && d->set && (d->get)(&now) == 0 ? now : NULL;
+}
 /* The thread's own device again, but not one that is not in use: cudaSetDevice would begin to use it. */
-static cudaError_t ampi_cu_go_back(ampi_cu_asker asker, int device) {
+static cudaError_t ampi_cu_go_back(const ampi_cu_driver *d, const ampi_cu_place *to) {
     unsigned flags = 0;
     int active = 1;
-    if (asker && asker(device, &flags, &active) != 0) active = 1;
-    return active ? cudaSetDevice(device) : cudaSuccess;
+    if (to->context) return (d->set)(to->context) == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+    if (d->state && (d->state)(to->device, &flags, &active) != 0) active = 1;
+    return active ? cudaSetDevice(to->device) : cudaSuccess;
+}
+/* Is the thread, which is at `at`, somewhere else than the context? The device may be the same, and a context of the
+   program's own (cuCtxCreate) current, which does not know our stream and memory: at->context becomes that one. */
+static int ampi_cu_elsewhere(const ampi_cuda *c, ampi_cu_place *at) {
+    at->context = NULL;
+    if (at->device != c->device) return 1;
+    if (c->primary) at->context = ampi_cu_current(&c->driver);
+    if (at->context == c->primary) at->context = NULL;
+    return at->context != NULL;
 }
 
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
@@ -4949,20 +4989,20 @@ static amp_status ampi_cu_here(ampi_cuda *c) {
     if (c->dead)
         return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
     if (c->here) return AMP_OK;
-    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back)));
-    c->away = c->back != c->device; /* if the next call fails, ampi_cu_leave follows, too */
+    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back.device)));
+    c->away = ampi_cu_elsewhere(c, &c->back); /* if the next call fails, ampi_cu_leave follows, too */
     if (c->away) AMPI_TRY(ampi_cu_did(c, "cudaSetDevice", cudaSetDevice(c->device)));
     c->here = 1;
     return AMP_OK;
 }
 static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    cudaError_t e = c->away ? ampi_cu_go_back(c->asker, c->back) : cudaSuccess;
+    cudaError_t e = c->away ? ampi_cu_go_back(&c->driver, &c->back) : cudaSuccess;
     c->here = c->away = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
-    (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
+    (void)cudaSetDevice(c->back.device); /* once more: the thread wants its device back */
     (void)cudaGetLastError();
     return s;
 }
@@ -4987,13 +5027,13 @@ static amp_status ampi_cu_wait(ampi_cuda *c) {
     return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
-/* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
-   ours. */
+/* After a launch that was accepted: has the device died meanwhile? What the runtime remembers is the thread's, and may
+   be of another device, or have been left by the caller: our device is asked, too. */
 static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
-    cudaError_t e = cudaPeekAtLastError();
+    cudaError_t e = ampi_cu_sticky(cudaPeekAtLastError()) ? ampi_cu_beneath(c) : cudaSuccess;
     int capturing = 0;
     amp_status s;
-    if (ampi_cu_sticky(e)) return ampi_cu_fail(c, call, e);
+    if (e != cudaSuccess) return ampi_cu_fail(c, call, e);
     if (!(c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
     s = ampi_cu_capture(c, &capturing);
     return s != AMP_OK || capturing ? s : ampi_cu_wait(c);
@@ -5078,20 +5118,21 @@ static cudaError_t ampi_cu_take(ampi_cuda *c, void **out, size_t bytes, const ch
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
     return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
-/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. */
+/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. A dead device
+   frees nothing. */
 static void ampi_cu_give(ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
     ampi_cu_relax(c);
     if (!bytes) {
-        (void)cudaStreamSynchronize(c->stream);
-        (void)cudaFreeHost(p);
+        ampi_cu_forget(cudaStreamSynchronize(c->stream));
+        ampi_cu_forget(cudaFreeHost(p));
     } else if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
-        (void)cudaStreamSynchronize(c->stream);
+        ampi_cu_forget(cudaStreamSynchronize(c->stream));
         c->allocator.free_fn(p, bytes, c->allocator.user);
     } else if (c->flags & AMP_CUDA_POOL) {
-        (void)cudaFreeAsync(p, c->stream);
+        ampi_cu_forget(cudaFreeAsync(p, c->stream));
     } else {
-        (void)cudaFree(p);
+        ampi_cu_forget(cudaFree(p));
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */
@@ -5620,18 +5661,21 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
 
 /* A key is the product without what its choice does not depend on: of an address its alignment stays (bytes, at most
    256, of every matrix of a batch; 0: there is no operand), of a pointer to a number that it is there. What
-   amp_gemm_desc may get is in the key by itself. */
+   amp_gemm_desc may get is in the key by itself. With sum_batches 1 and batch 1 the product is one of several that add
+   up (ampi_cu_planned), and all of them but the first have one key: alignment is that of all their factors. */
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
+    const size_t outputs = p->batch > 1u,
+                 factors = outputs || p->sum_batches; /* 1: there are several, a stride apart */
     const struct {
         amp_array *x;
         size_t stride;
     } operands[7] = {
-        {&key->a, p->stride_a},
-        {&key->b, p->stride_b},
-        {&key->c, p->stride_c},
-        {&key->d, p->stride_d},
+        {&key->a, factors * p->stride_a},
+        {&key->b, factors * p->stride_b},
+        {&key->c, outputs * p->stride_c},
+        {&key->d, outputs * p->stride_d},
         {&key->bias, 0},
-        {&key->aux, p->stride_d},
+        {&key->aux, outputs * p->stride_d},
         {&key->dbias, 0},
     };
     const float **const numbers[4] = {&key->alpha_ptr, &key->scale_a, &key->scale_b, &key->scale_d};
@@ -5640,7 +5684,7 @@ static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
     *key = *p;
     for (i = 0; i < 7u; i++) {
         amp_array *x = operands[i].x;
-        const size_t apart = p->batch > 1u ? operands[i].stride * amp_dtype_size(x->dtype) : 0u;
+        const size_t apart = operands[i].stride * amp_dtype_size(x->dtype);
         const uintptr_t bits = (uintptr_t)x->data | apart | 256u;
         if (!x->data) x->dtype = AMP_AUTO;
         if (x->data) x->data = (void *)(bits & (0u - bits));
@@ -5797,7 +5841,9 @@ static amp_status ampi_cu_lt_search(ampi_cuda *c, const amp_gemm_job *p, const a
 
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
+    const size_t apart = p->batch > 1u || p->sum_batches ? p->stride_a | p->stride_b : 0u;
     if (c->arch < 89) return "the device is older than sm_89";
+    if (apart % 16u) return "desc.stride_a and stride_b are not both multiples of 16";
     if (ampi_cu_align(&key->a) < 16u || ampi_cu_align(&key->b) < 16u || ampi_cu_align(&key->d) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
     if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
@@ -5821,7 +5867,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
-    if (p->sum_batches) return "batches are added up into a d that is not f32";
+    if (p->sum_batches && p->batch > 1u) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -5846,10 +5892,10 @@ static int ampi_cu_aux_alike(const amp_gemm_job *p) {
     return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK || ampi_cu_f8(p->aux.dtype);
 }
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
-    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
+    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p), sums;
     if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
-    plan->epilogue =
-        p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    sums = p->dbias.data && p->dbias.dtype == p->d.dtype && !p->bias_per_row; /* of columns: it has no others */
+    plan->epilogue = sums ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
     return NULL;
 }
 static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) {
@@ -6245,8 +6291,8 @@ static amp_status ampi_cu_plan_for(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_
 
 typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
-    void *own[4];   /* d, aux, dbias, amax_d */
-    size_t bytes[4];
+    void *own[4];   /* d, aux, dbias, amax_d; memory that begins at a multiple of 256 bytes, and where in it they do: */
+    size_t bytes[4], skip[4];
     void *cold; /* as much again as the cache holds, written before each run; NULL: there is no memory for it */
     size_t cold_bytes;
     cudaEvent_t event[2];
@@ -6264,42 +6310,53 @@ static amp_status ampi_cu_tune_cold(ampi_cuda *c, ampi_cu_tuning *t) {
     if (e == cudaSuccess) return AMP_OK;
     t->cold = NULL;
     if (e != cudaErrorMemoryAllocation) return ampi_cu_fail(c, call, e);
-    (void)cudaGetLastError(); /* then without */
+    if (!c->allocator.alloc_fn) (void)cudaGetLastError(); /* then without */
     return AMP_OK;
 }
-static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+/* Each as aligned as the product's own: what cuBLASLt offers depends on that, also of those whose alignment is in no
+   preference. */
+static amp_status ampi_cu_tune_outputs(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+    const void *theirs[4] = {p->d.data, p->aux.data, p->dbias.data, p->amax_d};
     size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
     const char *call = "";
     cudaError_t e;
     uint32_t i;
-    t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
     if (p->aux.data && !p->backward)
         t->bytes[1] = amp_gemm_masked(p) ? amp_gemm_mask_bytes(p) : span * amp_dtype_size(p->aux.dtype);
     if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
-        e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
+        if (!t->bytes[i]) continue;
+        t->skip[i] = (uintptr_t)theirs[i] & 255u;
+        t->bytes[i] += t->skip[i];
+        e = ampi_cu_take(c, &t->own[i], t->bytes[i], &call);
         if (e == cudaSuccess) continue;
         if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
         return amp_fail(
             c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
+    return AMP_OK;
+}
+static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+    uint32_t i;
+    AMPI_TRY(ampi_cu_tune_outputs(c, p, t));
     for (i = 0; i < 2u; i++)
         AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
     AMPI_TRY(ampi_cu_tune_cold(c, t));
-    t->p.d.data = t->own[0];
-    if (t->own[1]) t->p.aux.data = t->own[1];
-    if (t->own[2]) t->p.dbias.data = t->own[2];
-    if (t->own[3]) t->p.amax_d = (float *)t->own[3];
+    t->p = *p;
+    t->p.d.data = (char *)t->own[0] + t->skip[0];
+    if (t->own[1]) t->p.aux.data = (char *)t->own[1] + t->skip[1];
+    if (t->own[2]) t->p.dbias.data = (char *)t->own[2] + t->skip[2];
+    if (t->own[3]) t->p.amax_d = (float *)((char *)t->own[3] + t->skip[3]);
     if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_zero(c->ctx, t->p.d.data, t->bytes[0]);
+    return ampi_cu_zero(c->ctx, t->own[0], t->bytes[0]);
 }
 static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
     for (i = 0; i < 2u; i++)
-        if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
+        if (t->event[i]) ampi_cu_forget(cudaEventDestroy(t->event[i]));
     for (i = 0; i < 4u; i++)
         ampi_cu_give(c, t->own[i], t->bytes[i]);
     ampi_cu_give(c, t->cold, t->cold_bytes);
@@ -6387,8 +6444,8 @@ static int ampi_cu_adds_up(const amp_gemm_job *p) {
 static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     amp_gemm_job q = *p;
     if (!ampi_cu_adds_up(p)) return q;
-    q.batch = 1;
-    q.sum_batches = q.bias_per_row = q.backward = 0;
+    q.batch = 1; /* and sum_batches stays */
+    q.bias_per_row = q.backward = 0;
     q.act = AMP_ACT_NONE;
     q.bias.data = q.aux.data = q.dbias.data = NULL;
     q.a.data = (char *)p->a.data + z * p->stride_a * amp_dtype_size(p->a.dtype);
@@ -6401,10 +6458,18 @@ static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     q.beta_ptr = NULL;
     return q;
 }
+/* The plan of what begins the product, and those of the rest, if it has several. All are made before anything is
+   written: an FP8 product may be refused. */
+static amp_status ampi_cu_plan_all(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
+    const amp_gemm_job first = ampi_cu_planned(p, 0), others = ampi_cu_planned(p, 1);
+    if (ampi_cu_adds_up(p)) AMPI_TRY(ampi_cu_plan_for(c, &others, out));
+    return ampi_cu_plan_for(c, &first, out);
+}
 static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
     amp_gemm_job last = *p;
     ampi_cu_plan *plan = NULL;
     size_t z;
+    AMPI_TRY(ampi_cu_plan_all(c, p, &plan));
     for (z = 0; z < p->batch; z++) {
         const amp_gemm_job q = ampi_cu_planned(p, z);
         AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
@@ -6426,6 +6491,7 @@ static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
     const size_t plans = ampi_cu_adds_up(job) ? 2u : 1u; /* of the first batch, and of all others */
     ampi_cu_plan *plan = NULL;
     size_t z;
+    AMPI_TRY(ampi_cu_plan_all(ampi_cu_self(ctx), job, &plan));
     for (z = 0; z < plans; z++) {
         const amp_gemm_job p = ampi_cu_planned(job, z);
         AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
@@ -6437,7 +6503,7 @@ static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
     const amp_gemm_job p = ampi_cu_planned(job, 0);
     ampi_cu_plan *plan = NULL;
     size_t n;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+    AMPI_TRY(ampi_cu_plan_all(ampi_cu_self(ctx), job, &plan));
     if (!text) return AMP_OK;
     ampi_cu_tell(&p, plan, text, bytes);
     n = strlen(text);
@@ -6598,10 +6664,12 @@ static size_t ampi_cu_plans_bytes(uint32_t plans) { return plans * (sizeof(ampi_
 static void ampi_cu_drop(ampi_cuda *c) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
-    int now = -1, capturing;
+    const cudaError_t theirs = cudaPeekAtLastError();
+    ampi_cu_place now = {0, 0, NULL};
     /* If even this fails, then without switching: pointers and streams know their device. */
-    if (cudaGetDevice(&now) != cudaSuccess) now = -1;
-    if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
+    const int away = cudaGetDevice(&now.device) == cudaSuccess && ampi_cu_elsewhere(c, &now);
+    int capturing;
+    if (away) (void)cudaSetDevice(c->device);
     ampi_cu_relax(c);
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
@@ -6613,8 +6681,8 @@ static void ampi_cu_drop(ampi_cuda *c) {
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
     ampi_cu_unrelax(c);
-    if (now >= 0 && now != c->device && ampi_cu_go_back(c->asker, now) != cudaSuccess) (void)cudaSetDevice(now);
-    (void)cudaGetLastError();
+    if (away && ampi_cu_go_back(&c->driver, &now) != cudaSuccess) (void)cudaSetDevice(now.device);
+    if (cudaPeekAtLastError() != theirs) (void)cudaGetLastError(); /* one of ours; what the caller left stays */
     ampi_cu_host_drop(&host, c->plans, ampi_cu_plans_bytes(c->n_plans));
     ampi_cu_host_drop(&host, c, sizeof *c);
 }
@@ -6691,6 +6759,7 @@ static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     c->sms = properties.multiProcessorCount;
     c->arch = 10 * properties.major + properties.minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
+    c->primary = ampi_cu_current(&c->driver);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     return AMP_OK;
 }
@@ -6718,15 +6787,18 @@ static amp_status ampi_cu_make_cublas(ampi_cuda *c, const amp_cuda_desc *d) {
     c->cublas = NULL;
     return ampi_cu_refuse(d, ampi_cu_cublas_kind(c, b), "cublasLtCreate", ampi_cu_cublas_name(b));
 }
-static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
+static amp_status ampi_cu_take_first(ampi_cuda *c, const amp_cuda_desc *d, void **out, size_t bytes) {
     const char *call = "";
-    cudaError_t e;
+    cudaError_t e = ampi_cu_take(c, out, bytes, &call);
+    if (e == cudaSuccess || !c->allocator.alloc_fn) return ampi_cu_check(c, d, call, e);
+    return ampi_cu_refuse(d, AMP_ERR_NO_MEMORY, call, cudaGetErrorName(e)); /* CUDA has no note of it */
+}
+static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
     size_t bytes = d->workspace_bytes;
     if (c->own_workspace) {
         if (!bytes) bytes = (size_t)(c->arch >= 90 ? 32 : 4) << 20;
         if (bytes > (size_t)-1 / 2) bytes = (size_t)-1 / 2; /* more than there is, too, but adding to it is safe */
-        e = ampi_cu_take(c, &c->workspace, ampi_cu_with_bias(bytes), &call);
-        if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
+        AMPI_TRY(ampi_cu_take_first(c, d, &c->workspace, ampi_cu_with_bias(bytes)));
         c->workspace_bytes = bytes;
     } else if (c->workspace_bytes > 4u * AMPI_CU_BIAS) { /* the end of the caller's */
         c->workspace_bytes = (c->workspace_bytes - AMPI_CU_BIAS) & ~(size_t)255;
@@ -6738,10 +6810,8 @@ static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
     const size_t bytes = sizeof(ampi_cu_scratch);
-    const char *call = "";
     void *p = NULL;
-    cudaError_t e = ampi_cu_take(c, &p, bytes, &call);
-    if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
+    AMPI_TRY(ampi_cu_take_first(c, d, &p, bytes));
     c->scratch = (ampi_cu_scratch *)p;
     AMPI_TRY(ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes)));
     c->mirror = (ampi_cu_scratch *)p;
@@ -6751,18 +6821,35 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
         c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
-static amp_status ampi_cu_make_all(ampi_cuda *c, const amp_cuda_desc *d) {
+static amp_status ampi_cu_make_context(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc *d) {
+    amp_backend table = ampi_cu_table(c);
+    amp_status s;
+    table.gemm_flags = d->gemm_flags;
+    s = amp_ctx_create_backend(out, &table, c, &d->host, &d->logger);
+    c->ctx = *out;
+    return s == AMP_OK ? s : ampi_cu_refuse(d, s, "no host memory");
+}
+/* The handle last: to destroy one breaks each capture that is under way, which a creation that fails must not. */
+static amp_status ampi_cu_make_all(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc *d) {
     AMPI_TRY(ampi_cu_make_device(c, d));
     AMPI_TRY(ampi_cu_make_stream(c, d));
-    AMPI_TRY(ampi_cu_make_cublas(c, d));
     AMPI_TRY(ampi_cu_make_workspace(c, d));
-    return ampi_cu_make_scratch(c, d);
+    AMPI_TRY(ampi_cu_make_scratch(c, d));
+    AMPI_TRY(ampi_cu_make_context(out, c, d));
+    return ampi_cu_make_cublas(c, d);
 }
-static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+/* Or nothing. */
+static amp_status ampi_cu_make(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s;
     ampi_cu_relax(c);
-    s = ampi_cu_make_all(c, d);
+    s = ampi_cu_make_all(out, c, d);
     ampi_cu_unrelax(c);
+    if (s == AMP_OK) return s;
+    if (*out)
+        amp_ctx_destroy(*out);
+    else
+        ampi_cu_drop(c);
+    *out = NULL;
     return s;
 }
 
@@ -6800,7 +6887,7 @@ static amp_status ampi_cu_no_start(const amp_cuda_desc *d, const char *call, cud
     amp_status s = ampi_cu_no_cuda(e) ? AMP_ERR_NO_CUDA : AMP_ERR_CUDA;
     if (ampi_cu_sticky(e)) s = AMP_ERR_DEAD;
     if (e != cudaSuccess) snprintf(why, sizeof why, "%s (%s)", cudaGetErrorName(e), cudaGetErrorString(e));
-    (void)cudaGetLastError();
+    ampi_cu_forget(e);
     return ampi_cu_refuse(d, s, call, why);
 }
 /* Which device desc means; *now: the one that the thread uses. */
@@ -6843,10 +6930,11 @@ static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
     }
     return c;
 }
-/* The thread's own device again; if that fails, the context goes, too. */
+/* The thread is where it was; if that fails, the context goes, too. */
 static amp_status ampi_cu_restore_device(
-    amp_ctx **out, const amp_cuda_desc *d, ampi_cu_asker asker, int now, amp_status s) {
-    cudaError_t e = now == d->device ? cudaSuccess : ampi_cu_go_back(asker, now);
+    amp_ctx **out, const amp_cuda_desc *d, const ampi_cu_driver *driver, const ampi_cu_place *was, amp_status s) {
+    const int moved = was->device != d->device || was->context;
+    cudaError_t e = moved ? ampi_cu_go_back(driver, was) : cudaSuccess;
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) {
         const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(*out);
@@ -6854,17 +6942,31 @@ static amp_status ampi_cu_restore_device(
         amp_ctx_destroy(*out);
         *out = NULL;
     }
-    (void)cudaSetDevice(now);
+    (void)cudaSetDevice(was->device);
     (void)cudaGetLastError();
     return s;
 }
 
-extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
+/* As amp.h holds a thread that is in a verb (ampi_hold): one that were cancelled here would lose what is half made. */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE)
+static int ampi_cu_hold(void) {
+    int before = 0;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static void ampi_cu_unhold(int before) { (void)pthread_setcancelstate(before, NULL); }
+#else
+static int ampi_cu_hold(void) { return 0; }
+static void ampi_cu_unhold(int) {}
+#endif
+
+static amp_status ampi_cu_create(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
     amp_cuda_desc d = AMP_ZERO;
-    ampi_cu_asker asker;
+    ampi_cu_place was = {0, 0, NULL};
+    ampi_cu_driver driver;
     ampi_cuda *c;
     amp_status s;
-    int now = 0, error = errno;
+    int error = errno;
     if (out) *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
     if (desc) {
@@ -6873,28 +6975,30 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     }
     if (!out) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "out is NULL");
     AMPI_TRY(ampi_cu_check_desc(&d));
-    AMPI_TRY(ampi_cu_pick_device(&d, &now));
+    AMPI_TRY(ampi_cu_pick_device(&d, &was.device));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
-    c->asker = asker = ampi_cu_find_asker();
-    s = ampi_cu_make(c, &d);
-    if (s == AMP_OK) {
-        amp_backend table = ampi_cu_table(c);
-        table.gemm_flags = d.gemm_flags;
-        s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
-        c->ctx = *out;
-        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
-    }
-    if (s != AMP_OK) ampi_cu_drop(c);
-    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    c->driver = driver = ampi_cu_find_driver();
+    if (was.device == d.device) was.context = ampi_cu_current(&driver); /* the primary one, or not */
+    s = ampi_cu_make(out, c, &d);
+    s = ampi_cu_restore_device(out, &d, &driver, &was, s);
     if (s == AMP_OK) errno = error;
     return s;
 }
 
+extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
+    const int before = ampi_cu_hold();
+    const amp_status s = ampi_cu_create(out, version, size, desc);
+    ampi_cu_unhold(before);
+    return s;
+}
+
 extern "C" int amp_cuda_available(void) {
+    const int before = ampi_cu_hold();
     int count = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
-    if (e != cudaSuccess) (void)cudaGetLastError();
+    ampi_cu_forget(e);
+    ampi_cu_unhold(before);
     return e == cudaSuccess && count > 0;
 }
 

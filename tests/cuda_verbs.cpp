@@ -12,6 +12,7 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1214,6 +1215,7 @@ static void test_other_captures() {
     test_other_capture(&plain, cudaStreamCaptureModeThreadLocal);
 }
 
+static void refuses(const amp_cuda_desc *d, amp_status status, const char *sentence);
 /* A verb of a context on another device than the thread's: the thread's comes back, and a failure of that is told. */
 /* How often products are looked up: by explain, which runs nothing. */
 static uint64_t searches() {
@@ -1357,6 +1359,38 @@ static void test_devices_in_use() {
     ctx = NULL;
     CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
     no_leak("devices in use");
+}
+/* A context of the program's own on the same device, as cuCtxCreate makes it current: each verb works in the device's
+   primary one, and then the program's is current again. */
+static void test_driver_contexts() {
+    int mine = 0, now = 9; /* stands for a CUcontext */
+    world w;
+    hcu_reset();
+    for (int known = 1; known >= 0; known--) { /* 0: a driver that does not tell: as before */
+        if (!known) hcu_fail_call("cudaGetDriverEntryPointByVersion", 2, 0, 0);
+        hcu_set_context(known ? &mine : NULL);
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        CHECK(hcu_context() == (known ? &mine : NULL), "amp_cuda_create: %p", hcu_context());
+        OK(build(&w, ctx));
+        for (int v = 0; v < VERBS && known; v++) {
+            run_ok(&w, v, v + 1);
+            CHECK(hcu_context() == &mine, "%s: the program's context is gone", verbs[v].name);
+        }
+        CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0, "device %d", now);
+        drop(&w);
+        CHECK(hcu_context() == (known ? &mine : NULL), "drop: %p", hcu_context());
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+        CHECK(hcu_context() == (known ? &mine : NULL), "amp_ctx_destroy: %p", hcu_context());
+        hcu_reset();
+        no_leak("contexts of the driver");
+    }
+    amp_cuda_desc d = desc_with(0);
+    d.workspace_bytes = (size_t)1 << 40;
+    hcu_set_context(&mine);
+    refuses(&d, AMP_ERR_NO_MEMORY, "cudaMalloc");
+    CHECK(hcu_context() == &mine, "a creation that fails");
+    hcu_reset();
 }
 /* The default streams of a context are those of its device, not of the thread's. */
 static void test_capture_of_default_stream() {
@@ -1651,6 +1685,32 @@ static void test_tuning_outputs() {
     no_leak("tuning outputs");
 }
 
+/* Those of its own are as aligned as the product's: of an aux or a dbias cuBLASLt sees the pointer when it is asked. */
+static void test_tuning_alignment() {
+    world w;
+    hcu_reset();
+    OK(amp_cuda_create(&ctx, desc_with(0)));
+    OK(build(&w, ctx));
+    for (int i = 0; i < 2; i++) {
+        char how[500];
+        amp_gemm_desc g = i ? gradient(&w, AMP_F16) : planned(&w, 32, 0);
+        g.bias.data = NULL;
+        g.act = AMP_GELU;
+        if (i == 0) g.aux = at(&w, 5, AMP_F16, 2);
+        if (i == 1) g.dbias = at(&w, 7, AMP_F16, 2);
+        hcu_product_time(100.0, 0.125); /* the first is the fastest */
+        OK(amp_gemm_tune(ctx, &g));
+        warnings = 0;
+        OK(amp_gemm(ctx, &g));
+        OK(amp_gemm_explain(ctx, how, sizeof how, &g));
+        CHECK(
+            warnings == 0 && strstr(how, "cuBLASLt (") && strstr(how, " with GELU"), "%ld warnings, %s", warnings, how);
+        hcu_reset();
+    }
+    end(&w);
+    no_leak("alignment of tuning's outputs");
+}
+
 /* ---- why a product is none of cuBLASLt's ---- */
 
 static amp_gemm_desc f8_product(world *w) { /* that cuBLASLt takes */
@@ -1722,6 +1782,87 @@ static void test_f8_reasons() {
     hcu_set_arch(0, 9, 0);
     end(&w);
     no_leak("reasons of FP8");
+}
+/* FP8 batches that add up: what may be refused is refused before the first one is in d, and by all three verbs. */
+static void test_f8_sum_refused() {
+    static float before[32 * 32], after[32 * 32];
+    world w;
+    next_context(&w);
+    for (int i = 0; i < 3; i++) {
+        char text[400] = "";
+        amp_gemm_desc g = f8_product(&w);
+        g.d.dtype = AMP_F32;
+        g.batch = 2;
+        g.sum_batches = 1;
+        g.beta = amp_opt(1);
+        if (i == 0) g.stride_a = 32 * 32 + 8;
+        if (i == 1) g.stride_b = 32 * 32 + 8;
+        OK(amp_copy(ctx, before, g.d.data, sizeof before));
+        if (i == 2) { /* one of the two plans has an algorithm, the one that is made after it has none */
+            g.c = at(&w, 5, AMP_F32);
+            hcu_fail_call("cublasLtMatmulAlgoGetHeuristic", 2, CUBLAS_STATUS_NOT_SUPPORTED, 0);
+            WANT(amp_gemm(ctx, g), AMP_ERR_UNSUPPORTED);
+        } else {
+            WANT(amp_gemm(ctx, g), AMP_ERR_UNSUPPORTED);
+            CHECK(strstr(amp_last_error(ctx), "desc.stride_a and stride_b are not both"), "%s", amp_last_error(ctx));
+            WANT(amp_gemm_tune(ctx, g), AMP_ERR_UNSUPPORTED);
+            WANT(amp_gemm_explain(ctx, text, sizeof text, g), AMP_ERR_UNSUPPORTED);
+        }
+        OK(amp_copy(ctx, after, g.d.data, sizeof after));
+        CHECK(!memcmp(before, after, sizeof after), "d was changed before the product was refused: %d", i);
+        g.flags = AMP_GEMM_EMULATE;
+        OK(amp_gemm(ctx, g));
+    }
+    amp_gemm_desc g = planned(&w, 32, 0); /* and however odd a stride is, the product has two plans */
+    g.bias.data = NULL;
+    g.d.dtype = AMP_F32;
+    g.batch = 5;
+    g.sum_batches = 1;
+    g.stride_a = 16 * 32 + 1;
+    g.stride_b = 32 * 24 + 2;
+    CHECK(searched(g) == 2 && searched(g) == 0, "%ld searches", hcu_group_calls(HCU_HEURISTIC));
+    end(&w);
+    no_leak("FP8 sums that are refused");
+}
+/* A last piece, too, may have rows that FP8 products do not take: then nothing is written, and no scale has moved. */
+static void test_vocabulary_refused() {
+    static char before[BUFFERS][N * 4], after[N * 4];
+    for (int i = 0; i < 2; i++) {
+        world w;
+        amp_linear_xent_desc d = AMP_ZERO;
+        amp_fp8_info info[2];
+        next_context(&w);
+        d.linear.rows = i == 1 ? 296 : 40; /* pieces of 32 and 8; of 256 and 40 */
+        d.linear.in = d.linear.out = 16;
+        d.linear.fp8 = w.delayed;
+        d.linear.x = at(&w, 0, AMP_BF16);
+        d.linear.w = at(&w, 1, AMP_BF16);
+        d.linear.dx = at(&w, 2, AMP_BF16);
+        d.linear.dw = at(&w, 4, AMP_F32);
+        d.xent.labels8 = (const uint8_t *)w.buf[5];
+        d.xent.row_loss = (float *)w.buf[6];
+        d.xent.loss = (float *)w.buf[7];
+        d.chunk = i == 1 ? 256 : 32;
+        OK(amp_linear_cross_entropy_bytes(ctx, &d.scratch_bytes, d));
+        OK(amp_alloc(ctx, &d.scratch, d.scratch_bytes, NULL));
+        for (int b = 0; b < BUFFERS; b++)
+            OK(amp_copy(ctx, before[b], w.buf[b], N * 4));
+        for (size_t tensor = 0; tensor < 3; tensor++) {
+            OK(amp_fp8_get(w.delayed, tensor, &info[0]));
+            WANT(amp_linear_cross_entropy(ctx, d), AMP_ERR_UNSUPPORTED);
+            OK(amp_fp8_get(w.delayed, tensor, &info[1]));
+            CHECK(!memcmp(&info[0], &info[1], sizeof info[0]), "%d: the scale of tensor %d moved", i, (int)tensor);
+        }
+        for (int b = 0; b < BUFFERS; b++) {
+            OK(amp_copy(ctx, after, w.buf[b], N * 4));
+            CHECK(!memcmp(before[b], after, N * 4), "%d: buffer %d was written before it was refused", i, b);
+        }
+        d.linear.rows += 8;
+        OK(amp_linear_cross_entropy(ctx, d));
+        OK(amp_free(ctx, d.scratch));
+        end(&w);
+    }
+    no_leak("a piece that is refused");
 }
 static void plain_because(amp_gemm_desc g, const char *why) {
     char text[400] = "";
@@ -2901,6 +3042,42 @@ static void test_freed_in_capture() { /* 64 areas wait for the end of the captur
     device_free(lost, 1234, NULL);
     no_leak("freed in a capture");
 }
+/* A set has a page-locked record, too. It is destroyed inside a capture of its own stream, which stays whole. */
+static void test_set_destroyed_in_capture() {
+    cudaGraph_t graph;
+    void *p = NULL;
+    for (uint32_t flags : {0u, (uint32_t)AMP_CUDA_POOL}) {
+        amp_cuda_desc d = desc_with(flags);
+        amp_params *set;
+        amp_scaler *s;
+        amp_fp8 *f;
+        d.workspace_bytes = 4096;
+        hcu_reset();
+        OK(amp_cuda_create(&ctx, d));
+        OK(amp_alloc(ctx, &p, 256, NULL));
+        OK(build_params(&set, ctx, 0));
+        OK(amp_scaler_create(&s, ctx, NULL));
+        OK(amp_fp8_create(&f, ctx, NULL));
+        size_t pinned = hcu_pinned_bytes();
+        CHECK(cudaStreamBeginCapture(amp_cuda_stream(ctx), cudaStreamCaptureModeRelaxed) == cudaSuccess,
+            "begin a capture");
+        OK(amp_zero(ctx, p, 256));
+        amp_params_destroy(set);
+        still_capturing(amp_cuda_stream(ctx), "amp_params_destroy");
+        amp_scaler_destroy(s);
+        amp_fp8_destroy(f);
+        still_capturing(amp_cuda_stream(ctx), "amp_fp8_destroy");
+        OK(amp_zero(ctx, p, 256));
+        CHECK(cudaPeekAtLastError() == cudaSuccess, "error %d is left", (int)cudaPeekAtLastError());
+        CHECK(cudaStreamEndCapture(amp_cuda_stream(ctx), &graph) == cudaSuccess, "end");
+        cudaGraphDestroy(graph);
+        OK(amp_free(ctx, p));
+        CHECK(hcu_pinned_bytes() < pinned, "what waited is not freed: %zu of %zu bytes", hcu_pinned_bytes(), pinned);
+        amp_ctx_destroy(ctx);
+        ctx = NULL;
+        no_leak("a set destroyed in a capture");
+    }
+}
 /* CUDA's legacy stream cannot be asked while a stream that waits for it is being captured: that is a capture, too. */
 static void test_implicit_capture() {
     void *p = NULL, *other = NULL;
@@ -2972,6 +3149,144 @@ static void test_dead_launch() {
 
 /* ---- refusals, and errors that are not ours ---- */
 
+/* The thread's last error, which the runtime keeps, may be of another device, or have been left by the caller. */
+typedef struct two_devices {
+    amp_ctx *of[2];
+    void *p[2];
+} two_devices;
+static void make_two(two_devices *t, uint32_t flags) {
+    hcu_reset();
+    for (int i = 0; i < 2; i++) {
+        amp_cuda_desc d = desc_with(flags);
+        d.device = i;
+        d.workspace_bytes = 4096;
+        OK(amp_cuda_create(&t->of[i], d));
+        OK(amp_alloc(t->of[i], &t->p[i], 256, NULL));
+        OK(amp_zero(t->of[i], t->p[i], 256));
+        OK(amp_sync(t->of[i]));
+    }
+}
+static void healthy(const two_devices *t, const char *after) { /* the context of device 0 */
+    char *p = (char *)t->p[0];
+    ctx = t->of[0];
+    OK(amp_cast(ctx, amp_arr(p, AMP_F16), amp_arr(p + 128, AMP_F32), 16, NULL));
+    OK(amp_sync(ctx));
+    amp_cuda_error e;
+    OK(amp_cuda_last_error(ctx, &e));
+    CHECK(e.library == AMP_CUDA_NO_LIBRARY, "%s: %s failed", after, e.call);
+    ctx = NULL;
+}
+static void drop_two(two_devices *t) {
+    for (int i = 0; i < 2; i++)
+        amp_ctx_destroy(t->of[i]);
+    hcu_reset();
+}
+static void test_fault_of_another_device() {
+    two_devices t;
+    cudaStream_t st;
+    for (uint32_t flags : {0u, (uint32_t)AMP_CUDA_POOL, (uint32_t)AMP_CUDA_DEBUG}) {
+        make_two(&t, flags);
+        cudaSetDevice(1);
+        cudaStreamCreateWithFlags(&st, cudaStreamNonBlocking);
+        hcu_kill(1, cudaErrorIllegalAddress);
+        CHECK(
+            cudaStreamSynchronize(st) == cudaErrorIllegalAddress, "device 1 is not dead"); /* the program's own call */
+        cudaSetDevice(0);
+        healthy(&t, "a fault that the program met on device 1");
+        CHECK(cudaGetLastError() == cudaErrorIllegalAddress, "the caller's error is gone");
+        cudaStreamDestroy(st);
+        drop_two(&t);
+
+        make_two(&t, flags);
+        hcu_kill(1, cudaErrorIllegalAddress);
+        WANT(amp_sync(t.of[1]), AMP_ERR_DEAD);
+        OK(amp_free(t.of[1], t.p[1]));
+        CHECK(cudaPeekAtLastError() == cudaSuccess, "amp_free left error %d", (int)cudaPeekAtLastError());
+        healthy(&t, "a fault that the library met on device 1");
+        drop_two(&t);
+    }
+    make_two(&t, 0); /* and if it is the device's own after all, it is found; as is one of both */
+    hcu_kill(0, cudaErrorIllegalAddress);
+    CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress, "device 0 is not dead");
+    WANT(amp_zero(t.of[0], t.p[0], 256), AMP_ERR_DEAD);
+    drop_two(&t);
+    no_leak("a fault of another device");
+}
+/* What the caller has left stays there, whatever a context that ends has to free; and nothing of it is left. */
+static void test_error_survives_destroy() {
+    void *p;
+    for (int dead = 0; dead < 2; dead++) {
+        hcu_reset();
+        OK(amp_cuda_create(&ctx, desc_with(0)));
+        OK(amp_alloc(ctx, &p, 64, NULL));
+        hcu_fail_call("cudaMalloc", 1, 0, 0);
+        CHECK(cudaMalloc(&p, 8) == cudaErrorMemoryAllocation, "no failure injected");
+        if (dead) hcu_kill(0, cudaErrorIllegalAddress);
+        amp_ctx_destroy(ctx); /* with a block that was not freed */
+        ctx = NULL;
+        cudaError_t left = cudaGetLastError(); /* a runtime keeps one: ours has taken its place, and goes */
+        CHECK(left == (dead ? cudaSuccess : cudaErrorMemoryAllocation), "error %d is left", (int)left);
+    }
+    hcu_reset();
+    no_leak("errors and the end of a context");
+}
+
+/* A thread that is cancelled while a context is made, or destroyed, ends after it. */
+static int cancel_called; /* places where it could have been cancelled */
+static void cancel_here() {
+    cancel_called++;
+    pthread_testcancel();
+}
+static void *cancel_alloc(size_t n, void *) {
+    cancel_here();
+    return malloc(n);
+}
+static void cancel_free(void *p, size_t, void *) {
+    cancel_here();
+    free(p);
+}
+static void cancel_log(amp_log_level, amp_status, const char *, void *) { cancel_here(); }
+static amp_cuda_desc cancel_desc;
+static amp_ctx *cancel_made;
+static int cancel_ended;
+static void *cancel_create(void *) {
+    (void)pthread_cancel(pthread_self());
+    (void)amp_cuda_create(&cancel_made, cancel_desc);
+    cancel_ended = 1;
+    pthread_testcancel();
+    return NULL;
+}
+static void *cancel_destroy(void *) {
+    (void)pthread_cancel(pthread_self());
+    amp_ctx_destroy(cancel_made);
+    cancel_ended = 1;
+    pthread_testcancel();
+    return NULL;
+}
+static void cancelled(void *(*body)(void *), const char *what) {
+    pthread_t thread;
+    void *end_of_it = NULL;
+    cancel_called = cancel_ended = 0;
+    CHECK(pthread_create(&thread, NULL, body, NULL) == 0, "no thread");
+    CHECK(pthread_join(thread, &end_of_it) == 0 && end_of_it == PTHREAD_CANCELED, "%s: not cancelled", what);
+    CHECK(cancel_ended && cancel_called > 0, "%s: cancelled inside, at place %d", what, cancel_called);
+}
+static void test_cancelled() {
+    hcu_reset();
+    cancel_desc = desc_with(0);
+    cancel_desc.host.alloc_fn = cancel_alloc;
+    cancel_desc.host.free_fn = cancel_free;
+    cancel_desc.logger.fn = cancel_log;
+    cancel_desc.workspace_bytes = (size_t)1 << 40; /* more than there is */
+    cancelled(cancel_create, "a creation that fails");
+    CHECK(!cancel_made, "a context");
+    cancel_desc.workspace_bytes = 4096;
+    cancelled(cancel_create, "amp_cuda_create");
+    CHECK(cancel_made, "no context");
+    if (cancel_made) cancelled(cancel_destroy, "amp_ctx_destroy");
+    no_leak("cancelled");
+}
+
 static void test_create() {
     amp_ctx *x = (amp_ctx *)1, *cpu;
     amp_cuda_error e;
@@ -3023,13 +3338,14 @@ static int harmless(const char *call) {                                        /
 /* Refused with this status and this sentence; nothing stays. */
 static void refuses(const amp_cuda_desc *d, amp_status status, const char *sentence) {
     amp_ctx *x = (amp_ctx *)1;
+    cudaError_t theirs = cudaPeekAtLastError();
     last_log[0] = 0;
     amp_status s = amp_cuda_create(&x, d);
     CHECK(s == status, "%d, wanted %d: %s (%s)", (int)s, (int)status, sentence, last_log);
     CHECK(!x, "create left a context: %s", sentence);
     CHECK(strstr(last_log, sentence), "said is '%s', not '%s'", last_log, sentence);
     if (s == AMP_OK) amp_ctx_destroy(x);
-    CHECK(cudaPeekAtLastError() == cudaSuccess, "an error of ours was left to the caller: %s", sentence);
+    CHECK(cudaGetLastError() == theirs, "an error of ours was left to the caller, or theirs is gone: %s", sentence);
     no_leak(sentence);
 }
 static void test_refused_desc() {
@@ -3187,6 +3503,32 @@ static void test_create_faults() {
             k++;
         CHECK(k > 30, "%ld calls", k);
     }
+}
+
+/* A creation that fails, at any of its calls, leaves another stream's capture as it was. */
+static void test_create_fails_beside_capture() {
+    amp_cuda_desc d = desc_with(0);
+    int hit = 1;
+    d.workspace_bytes = 4096;
+    hcu_reset();
+    cudaStreamCreateWithFlags(&other_stream, cudaStreamNonBlocking);
+    for (long k = 1; hit; k++) {
+        amp_ctx *x = NULL;
+        hcu_reset_counts();
+        other_begin(cudaStreamCaptureModeRelaxed); /* a thread whose mode cannot be changed may break the others */
+        hcu_fail_call(NULL, k, 0, 0);
+        amp_status s = amp_cuda_create(&x, d);
+        hit = hcu_injected() > 0;
+        char what[100];
+        snprintf(what, sizeof what, "a creation in which %s fails", hcu_last_injected());
+        hcu_fail_call(NULL, 0, 0, 0);
+        other_end(what);
+        if (s == AMP_OK) amp_ctx_destroy(x);
+        (void)cudaGetLastError(); /* CUDA's, of a failed start */
+    }
+    cudaStreamDestroy(other_stream);
+    hcu_reset();
+    no_leak("create beside a capture");
 }
 
 /* What cublasLtCreate says, with an error of the caller's own pending: that one is not mistaken for a dead device. */
@@ -3807,6 +4149,7 @@ int main(int argc, char **argv) {
     test_plans_kept();
     test_device_comes_back();
     test_devices_in_use();
+    test_driver_contexts();
     test_capture_of_default_stream();
     test_own_workspace();
     test_figures_of_memory();
@@ -3814,7 +4157,10 @@ int main(int argc, char **argv) {
     test_tuning_gradients();
     test_f8_aux();
     test_tuning_outputs();
+    test_tuning_alignment();
     test_f8_reasons();
+    test_f8_sum_refused();
+    test_vocabulary_refused();
     test_plain_reasons();
     test_captured_factor(0);
     test_captured_factor(AMP_GEMM_ORDERED);
@@ -3841,14 +4187,19 @@ int main(int argc, char **argv) {
     test_autocast_training();
     test_lent();
     test_freed_in_capture();
+    test_set_destroyed_in_capture();
     test_implicit_capture();
     test_given_back();
     test_dead_launch();
+    test_fault_of_another_device();
+    test_error_survives_destroy();
+    test_cancelled();
     test_create();
     test_refused_desc();
     test_create_without_memory();
     test_failing_drivers();
     test_create_faults();
+    test_create_fails_beside_capture();
     test_create_cublas();
     test_create_restores();
     test_last_error();

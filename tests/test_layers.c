@@ -633,6 +633,74 @@ static void rows_and_batches(t_run *t) {
         t_clear(t);
     }
 }
+/* Sums of rows or of columns beside each act, forward and back, where cuBLASLt may make them or not: as on the CPU. */
+typedef struct summed {
+    amp_gemm_desc g;
+    void *a, *b, *bias, *aux; /* of one dtype, in host memory */
+    float *d, *sums;
+} summed;
+static void sums_made(t_run *t, const summed *x, int at) { /* at 1: into the second half of what is kept */
+    const amp_dtype type = x->g.d.dtype;
+    const size_t size = amp_dtype_size(type), n = x->g.m * x->g.n, count = x->g.bias_per_row ? x->g.m : x->g.n;
+    amp_gemm_desc g = x->g;
+    const void *d, *sums;
+    size_t i;
+    g.a = amp_arr(t_put(t, x->a, g.m * g.k * size), type);
+    g.b = amp_arr(t_put(t, x->b, g.k * g.n * size), type);
+    g.d = empty(t, type, n);
+    g.aux = g.backward ? amp_arr(t_put(t, x->aux, n * size), type) : empty(t, type, n);
+    if (x->bias) g.bias = amp_arr(t_put(t, x->bias, count * size), type);
+    g.dbias = empty(t, type, count); /* with a guard behind it */
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    d = contents(t, g.d, n);
+    sums = contents(t, g.dbias, count);
+    for (i = 0; i < n; i++)
+        x->d[(size_t)at * n + i] = amp_load(d, type, i);
+    for (i = 0; i < count; i++)
+        x->sums[(size_t)at * count + i] = amp_load(sums, type, i);
+}
+static void *real_numbers(t_run *t, amp_dtype type, size_t n, float size) {
+    void *host = t_host(t, n * amp_dtype_size(type));
+    t_fill_real(t, host, type, n, size);
+    return host;
+}
+static void sums_beside_acts(t_run *t) {
+    static const amp_dtype types[3] = {AMP_F16, AMP_BF16, AMP_F32};
+    int c;
+    for (c = 0; c < 24 * AMP_ACT_COUNT; c++) {
+        const amp_dtype type = types[c / 8 % 3];
+        const double near = type == AMP_F32 ? 1e-4 : type == AMP_F16 ? 0.03 : 0.25;
+        size_t i, n, count;
+        summed x;
+        memset(&x, 0, sizeof x);
+        x.g.m = c & 1 ? 12 : 24;
+        x.g.n = c & 1 ? 24 : 16;
+        x.g.k = 20;
+        x.g.bias_per_row = (uint32_t)c >> 1 & 1u;
+        x.g.backward = (uint32_t)c >> 2 & 1u;
+        x.g.act = (amp_act)(c / 24);
+        x.g.d.dtype = type;
+        n = x.g.m * x.g.n;
+        count = x.g.bias_per_row ? x.g.m : x.g.n;
+        x.a = real_numbers(t, type, x.g.m * x.g.k, 0.5f);
+        x.b = real_numbers(t, type, x.g.k * x.g.n, 0.5f);
+        x.aux = real_numbers(t, type, n, 1.0f);
+        if (!x.g.backward && c & 1) x.bias = real_numbers(t, type, count, 1.0f);
+        x.d = (float *)t_host(t, 8 * n);
+        x.sums = (float *)t_host(t, 8 * count);
+        t_note(t, "%s, act %d, backward %d, %s", amp_dtype_name(type), (int)x.g.act, (int)x.g.backward,
+            x.g.bias_per_row ? "rows" : "columns");
+        sums_made(t, &x, 0);
+        t_reference(t, 1);
+        sums_made(t, &x, 1);
+        t_reference(t, 0);
+        for (i = 0; i < n; i++)
+            if (!CHECK_NEAR((double)x.d[i], (double)x.d[n + i], near)) break;
+        for (i = 0; i < count; i++)
+            if (!CHECK_NEAR((double)x.sums[i], (double)x.sums[count + i], 4.0 * near)) break;
+        t_clear(t);
+    }
+}
 /* A 16-bit d is rounded once, and in the defined order the bits are the same everywhere. */
 static void batches_scenario(t_run *t, t_blob *b, const void *arg) {
     int c;
@@ -1026,6 +1094,7 @@ const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"act.values", activation_values, T_ALL}, {"act.ends", activation_ends, T_ALL},
     {"act.same_everywhere", activation_same_everywhere, T_ALL}, {"act.refused", activation_refused, T_ALL},
     {"act.in_layers", activation_in_layers, T_ALL}, {"gemm.rows_and_batches", rows_and_batches, T_ALL},
+    {"gemm.sums_beside_acts", sums_beside_acts, T_ALL},
     {"gemm.batches_same_everywhere", batches_same_everywhere, T_ALL},
     {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {"mask.in_layers", mask_in_layers, T_ALL},
     {"mask.products", mask_of_products, T_ALL}, {"mask.same_everywhere", mask_same_everywhere, T_ALL},

@@ -2689,6 +2689,23 @@ static void vocabulary_rounded_once(t_run *t) {
         t_clear(t);
     }
 }
+/* Of a gradient that is not in the products' dtype a scope's arena holds the cast of one piece at a time. */
+static void vocabulary_arena(t_run *t) {
+    enum { ROWS = 300, CHUNK = 128, OUT = 32, WHOLE = (ROWS * V_IN * 2 + 255) / 256 * 256 };
+    vocabulary v;
+    vocabulary_new(t, &v, AMP_F32, AMP_F32, ROWS);
+    v.d.linear.out = OUT;
+    v.d.xent.classes = 0;
+    v.d.xent.dlogits.dtype = AMP_F32;
+    v.d.linear.y.dtype = AMP_AUTO;
+    v.d.chunk = CHUNK;
+    CHECK_OK(amp_autocast_begin(t->ctx, NULL));
+    vocabulary_scratch(t, &v);
+    CHECK_OK(amp_linear_cross_entropy(t->ctx, &v.d));
+    CHECK_EQ(amp_autocast_get(t->ctx).peak, WHOLE + OUT * V_IN * 2 + CHUNK * OUT * 2);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
 /* A delayed scale's history gets a number per piece; with fp8_keep, to evaluate, nothing is remembered. */
 static void vocabulary_fp8_pieces(t_run *t) {
     amp_fp8_desc delayed = AMP_ZERO;
@@ -2801,7 +2818,7 @@ const t_test t_suite_products[] = {{"gemm.grid", gemm_grid, T_ALL}, {"gemm.large
     {"xent.errors", xent_errors, T_ALL}, {"vocabulary.pieces", vocabulary_pieces, T_ALL},
     {"vocabulary.parts", vocabulary_parts, T_ALL}, {"vocabulary.scopes", vocabulary_scopes, T_ALL},
     {"vocabulary.answers", vocabulary_answers, T_ALL}, {"vocabulary.rooms", vocabulary_rooms, T_ALL},
-    {"vocabulary.rounded_once", vocabulary_rounded_once, T_ALL},
+    {"vocabulary.rounded_once", vocabulary_rounded_once, T_ALL}, {"vocabulary.arena", vocabulary_arena, T_ALL},
     {"vocabulary.fp8_pieces", vocabulary_fp8_pieces, T_ALL}, {"vocabulary.fp8", vocabulary_fp8, T_ALL},
     {"vocabulary.same_everywhere", vocabulary_same_everywhere, T_ALL}, {"vocabulary.errors", vocabulary_errors, T_ALL},
     {NULL, NULL, 0}};

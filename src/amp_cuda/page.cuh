@@ -75,8 +75,9 @@
               wait for it (CUDA's rules).
    THREADS    Only one thread at a time may use a context; several threads may each use their own, on any device. A
               call selects its device and then restores the thread's own, if CUDA is in use there: else it would get a
-              CUDA context, and the thread keeps the context's device. The driver API: current is then the primary
-              context of the thread's device, also where a context of another kind was; make that one current again.
+              CUDA context, and the thread keeps the context's device. The driver API: all works in the device's primary
+              context. A context of your own (cuCtxCreate) that was current on that device is current again after a
+              call; one of a different device is not: the primary context of that device is.
    ERRORS     AMP_ERR_CUDA: a call failed; the context can still be used. AMP_ERR_DEAD: a sticky error (a fault in a
               kernel, yours or ours); only amp_ctx_destroy is left. AMP_ERR_NO_MEMORY: nothing was allocated; go on.
               amp_last_error() names the call; amp_cuda_last_error() gives its code. An error that you left in the CUDA

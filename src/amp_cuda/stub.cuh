@@ -64,6 +64,9 @@ extern "C++" { /* wherever this file is included */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#if !defined(AMP_NO_THREADS) && !defined(_WIN32)
+#  include <pthread.h>
+#endif
 
 /* Threads per block: one constant for all kernels. A power of two from 32 to 256; the results do not depend on it. */
 #ifndef AMP_BLOCK

@@ -109,6 +109,7 @@ cudaError_t cudaSetDevice(int d) {
     ENTER("cudaSetDevice", kNoGroup, cudaErrorInvalidDevice);
     DEVICE_OR_FAIL(d);
     t_device = d;
+    t_context = nullptr; /* its primary one is current */
     g_device[d].in_use = true;
     return cudaSuccess; /* also of a dead one */
 }
@@ -123,10 +124,32 @@ static int primary_state(int device, unsigned *flags, int *active) { /* cuDevice
     *active = g_device[device].in_use;
     return 0;
 }
+static int get_current(void **out) { /* cuCtxGetCurrent; a device is its primary context */
+    Locked l;
+    *out = t_context ? t_context : g_device[t_device].in_use ? &g_device[t_device] : nullptr;
+    return 0;
+}
+static int set_current(void *context) { /* cuCtxSetCurrent */
+    Locked l;
+    t_context = context;
+    for (int d = 0; d < g_device_count; d++)
+        if (context == &g_device[d]) {
+            t_device = d;
+            t_context = nullptr;
+        }
+    return 0;
+}
 static cudaError_t entry_point(const char *symbol, void **out, cudaDriverEntryPointQueryResult *how) {
-    bool known = !strcmp(symbol, "cuDevicePrimaryCtxGetState");
-    *out = known ? reinterpret_cast<void *>(&primary_state) : nullptr;
-    if (how) *how = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    static const struct {
+        const char *name;
+        void *function;
+    } known[] = {{"cuDevicePrimaryCtxGetState", reinterpret_cast<void *>(&primary_state)},
+        {"cuCtxGetCurrent", reinterpret_cast<void *>(&get_current)},
+        {"cuCtxSetCurrent", reinterpret_cast<void *>(&set_current)}};
+    *out = nullptr;
+    for (const auto &k : known)
+        if (!strcmp(symbol, k.name)) *out = k.function;
+    if (how) *how = *out ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }
 cudaError_t cudaGetDriverEntryPoint(

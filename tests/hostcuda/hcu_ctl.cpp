@@ -53,6 +53,11 @@ unsigned hcu_devices_in_use(void) {
         bits |= g_device[d].in_use ? 1u << d : 0u;
     return bits;
 }
+void hcu_set_context(void *context) {
+    Locked l;
+    t_context = context;
+}
+void *hcu_context(void) { return t_context; }
 long hcu_loads(void) { return g_loads; }
 size_t hcu_largest_grid(void) { return g_largest_grid; }
 void hcu_set_arch(int device, int major, int minor) {
@@ -170,6 +175,7 @@ void hcu_reset(void) {
     g_fail_call_in = g_fail_exec_in = 0;
     g_times = {};
     t_last_error = 0;
+    t_context = nullptr;
     t_capture_mode = cudaStreamCaptureModeGlobal; /* a dead device has not let the library give it back */
     hcu_reset_counts();
 }

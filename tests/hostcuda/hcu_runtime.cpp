@@ -47,6 +47,7 @@ char g_fail_api[80]; /* empty: any call */
 const char *g_last_injected = "";
 
 thread_local int t_device, t_last_error;
+thread_local void *t_context;
 thread_local bool t_in_host_function;
 thread_local cudaStreamCaptureMode t_capture_mode = cudaStreamCaptureModeGlobal;
 
@@ -647,6 +648,10 @@ Call::Call(const char *api, int group, int natural) : error(0), dead(false) {
     }
     if (t_in_host_function && !strncmp(api, "cuda", 4)) {
         error = cudaErrorNotPermitted;
+        return;
+    }
+    if (t_context && group >= 0) { /* what the program has is the primary context's */
+        error = strncmp(api, "cublas", 6) ? int(cudaErrorInvalidResourceHandle) : 14; /* CUBLAS_STATUS_INTERNAL_ERROR */
         return;
     }
     if (natural >= 0) {

@@ -104,6 +104,7 @@ extern char g_fail_api[80]; /* empty: any call */
 extern const char *g_last_injected;
 extern Times g_times;
 extern thread_local int t_device, t_last_error;
+extern thread_local void *t_context;         /* current, and not its device's primary one; or NULL */
 extern thread_local bool t_in_host_function; /* of cudaLaunchHostFunc, which may call nothing of CUDA's */
 extern thread_local cudaStreamCaptureMode t_capture_mode;
 

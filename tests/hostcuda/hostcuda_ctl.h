@@ -40,6 +40,9 @@ void hcu_set_occupancy(int blocks);                  /* that an SM holds of any 
 void hcu_unload(int in_capture);            /* no kernel is loaded and no device in use; may one be while a stream is
                                                         captured? 1 (default), 0: drivers before 12.3           */
 unsigned hcu_devices_in_use(void);          /* a bit for each that has a primary context                */
+void hcu_set_context(void *context);        /* current on the thread, of its device, and not the primary one (as
+                                                        after cuCtxCreate): what was made is not its; NULL: none */
+void *hcu_context(void);                    /* that one, or NULL: a primary one is current             */
 void hcu_kill(int device, int error);       /* a fault that the runtime has not noticed yet             */
 void hcu_dead_search(int status);           /* what a search for algorithms says on a dead device, if not
                                                         that it failed; 0: that                                  */

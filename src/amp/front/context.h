@@ -46,9 +46,13 @@ static void ampi_do_scaler_destroy(amp_scaler *s);
 static void ampi_do_fp8_destroy(amp_fp8 *f);
 AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     amp_allocator host;
-    int error = errno;
+    int error = errno, before;
     ampi_end_left(ctx);
-    if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) return;
+    before = ampi_hold(); /* the backend's part follows the verb's end */
+    if (amp_verb_begin(ctx, "amp_ctx_destroy" AMPI_BUSY) != AMP_OK) {
+        ampi_release(before);
+        return;
+    }
     ampi_scope_destroy(ctx);
     while (ctx->sets) {
         amp_log_event(ctx, AMP_LOG_WARNING, "a parameter set was not destroyed");
@@ -76,6 +80,7 @@ AMP_API void amp_ctx_destroy(amp_ctx *ctx) {
     ampi_host_free(&host, ctx->rows, ctx->cap_rows * sizeof *ctx->rows);
     ampi_host_free(&host, ctx, sizeof *ctx);
     errno = error;
+    ampi_release(before);
 }
 
 static void ampi_ledger_add(amp_ledger_row *r, size_t bytes) {

@@ -48,13 +48,24 @@ typedef struct ampi_cu_plan {
 #define AMPI_CU_UPDATES(X, kind) \
     X(ampi_k_update<kind>) X(ampi_k_update_pairs<kind>) X(ampi_k_count_update<kind>) X(ampi_k_update_codes<kind>)
 #define AMPI_CU_RESIDENT (0u AMPI_CU_KERNELS(AMPI_CU_ONE) + AMP_UPDATE_COUNT * (0u AMPI_CU_UPDATES(AMPI_CU_ONE, 0)))
-/* cuDevicePrimaryCtxGetState: is the device in use by this process? */
-typedef int (*ampi_cu_asker)(int device, unsigned *flags, int *active);
+/* What the driver is asked; each NULL: it has none. */
+typedef struct ampi_cu_driver {
+    int (*state)(int device, unsigned *flags, int *active); /* of a primary context: is the device in use? */
+    int (*get)(void **context);                             /* which is current on the thread? */
+    int (*set)(void *context);
+} ampi_cu_driver;
+/* Where a thread was: its device; the context that is current instead of that one's primary one, or NULL. */
+typedef struct ampi_cu_place {
+    int device, _pad;
+    void *context;
+} ampi_cu_place;
 typedef struct ampi_cuda {
     amp_ctx *ctx;                         /* for messages */
     int device, sms, blocks_per_sm, arch; /* arch: 90 for sm_90 */
-    int here, away, back;       /* 1: the thread uses this device; 1: it used `back` before this verb, and will again */
-    ampi_cu_asker asker;        /* NULL: the driver has none */
+    int here, away; /* 1: the thread uses this device; 1: it was at `back` before this verb, and will again */
+    ampi_cu_place back;
+    ampi_cu_driver driver;
+    void *primary;              /* the device's context, as the driver names it; NULL: it does not */
     int relaxed;                /* 1: its capture mode is relaxed, */
     cudaStreamCaptureMode mode; /* and was, and will be, this one */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace;
@@ -135,6 +146,10 @@ static cudaError_t ampi_cu_probe(cudaStream_t stream) {
     if (e != cudaSuccess) (void)cudaGetLastError();
     return e;
 }
+/* A failure of a call of ours that nobody is told about: nor does the runtime's note of it stay. */
+static void ampi_cu_forget(cudaError_t e) {
+    if (e != cudaSuccess) (void)cudaGetLastError();
+}
 static int ampi_cu_is_capture_error(cudaError_t e) {
     return e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread;
 }
@@ -213,24 +228,45 @@ static void ampi_cu_unrelax(ampi_cuda *c) {
     (void)cudaGetLastError();
 }
 
-static ampi_cu_asker ampi_cu_find_asker(void) {
+static void *ampi_cu_find(const char *name) { /* a function of the driver's */
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult how;
 #if CUDART_VERSION >= 12050
-    cudaError_t e = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, 0, &how);
+    cudaError_t e = cudaGetDriverEntryPointByVersion(name, &found, 12000, 0, &how);
 #else
-    cudaError_t e = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, 0, &how);
+    cudaError_t e = cudaGetDriverEntryPoint(name, &found, 0, &how);
 #endif
-    if (e == cudaSuccess) return (ampi_cu_asker)found;
+    if (e == cudaSuccess) return found;
     (void)cudaGetLastError();
     return NULL;
 }
+static ampi_cu_driver ampi_cu_find_driver(void) {
+    ampi_cu_driver d;
+    d.state = (int (*)(int, unsigned *, int *))ampi_cu_find("cuDevicePrimaryCtxGetState");
+    d.get = (int (*)(void **))ampi_cu_find("cuCtxGetCurrent");
+    d.set = (int (*)(void *))ampi_cu_find("cuCtxSetCurrent");
+    return d;
+}
+static void *ampi_cu_current(const ampi_cu_driver *d) {
+    void *now = NULL;
+    return d->get && d->set && (d->get)(&now) == 0 ? now : NULL;
+}
 /* The thread's own device again, but not one that is not in use: cudaSetDevice would begin to use it. */
-static cudaError_t ampi_cu_go_back(ampi_cu_asker asker, int device) {
+static cudaError_t ampi_cu_go_back(const ampi_cu_driver *d, const ampi_cu_place *to) {
     unsigned flags = 0;
     int active = 1;
-    if (asker && asker(device, &flags, &active) != 0) active = 1;
-    return active ? cudaSetDevice(device) : cudaSuccess;
+    if (to->context) return (d->set)(to->context) == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+    if (d->state && (d->state)(to->device, &flags, &active) != 0) active = 1;
+    return active ? cudaSetDevice(to->device) : cudaSuccess;
+}
+/* Is the thread, which is at `at`, somewhere else than the context? The device may be the same, and a context of the
+   program's own (cuCtxCreate) current, which does not know our stream and memory: at->context becomes that one. */
+static int ampi_cu_elsewhere(const ampi_cuda *c, ampi_cu_place *at) {
+    at->context = NULL;
+    if (at->device != c->device) return 1;
+    if (c->primary) at->context = ampi_cu_current(&c->driver);
+    if (at->context == c->primary) at->context = NULL;
+    return at->context != NULL;
 }
 
 /* Before anything that works on the device: it becomes the thread's, until the verb ends. */
@@ -238,20 +274,20 @@ static amp_status ampi_cu_here(ampi_cuda *c) {
     if (c->dead)
         return amp_fail(c->ctx, AMP_ERR_DEAD, "the device is in a sticky error state since %s failed", c->error.call);
     if (c->here) return AMP_OK;
-    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back)));
-    c->away = c->back != c->device; /* if the next call fails, ampi_cu_leave follows, too */
+    AMPI_TRY(ampi_cu_did(c, "cudaGetDevice", cudaGetDevice(&c->back.device)));
+    c->away = ampi_cu_elsewhere(c, &c->back); /* if the next call fails, ampi_cu_leave follows, too */
     if (c->away) AMPI_TRY(ampi_cu_did(c, "cudaSetDevice", cudaSetDevice(c->device)));
     c->here = 1;
     return AMP_OK;
 }
 static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
-    cudaError_t e = c->away ? ampi_cu_go_back(c->asker, c->back) : cudaSuccess;
+    cudaError_t e = c->away ? ampi_cu_go_back(&c->driver, &c->back) : cudaSuccess;
     c->here = c->away = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
-    (void)cudaSetDevice(c->back); /* once more: the thread wants its device back */
+    (void)cudaSetDevice(c->back.device); /* once more: the thread wants its device back */
     (void)cudaGetLastError();
     return s;
 }
@@ -276,13 +312,13 @@ static amp_status ampi_cu_wait(ampi_cuda *c) {
     return ampi_cu_did(c, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
 
-/* After a launch that was accepted: has the device died meanwhile? Other errors that the runtime remembers are not
-   ours. */
+/* After a launch that was accepted: has the device died meanwhile? What the runtime remembers is the thread's, and may
+   be of another device, or have been left by the caller: our device is asked, too. */
 static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
-    cudaError_t e = cudaPeekAtLastError();
+    cudaError_t e = ampi_cu_sticky(cudaPeekAtLastError()) ? ampi_cu_beneath(c) : cudaSuccess;
     int capturing = 0;
     amp_status s;
-    if (ampi_cu_sticky(e)) return ampi_cu_fail(c, call, e);
+    if (e != cudaSuccess) return ampi_cu_fail(c, call, e);
     if (!(c->flags & AMP_CUDA_DEBUG)) return AMP_OK;
     s = ampi_cu_capture(c, &capturing);
     return s != AMP_OK || capturing ? s : ampi_cu_wait(c);
@@ -367,20 +403,21 @@ static cudaError_t ampi_cu_take(ampi_cuda *c, void **out, size_t bytes, const ch
     *call = c->flags & AMP_CUDA_POOL ? "cudaMallocAsync" : "cudaMalloc";
     return c->flags & AMP_CUDA_POOL ? cudaMallocAsync(out, bytes, c->stream) : cudaMalloc(out, bytes);
 }
-/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. */
+/* Not while the stream is being captured. bytes 0: pinned host memory, which queued work may still use. A dead device
+   frees nothing. */
 static void ampi_cu_give(ampi_cuda *c, void *p, size_t bytes) {
     if (!p) return;
     ampi_cu_relax(c);
     if (!bytes) {
-        (void)cudaStreamSynchronize(c->stream);
-        (void)cudaFreeHost(p);
+        ampi_cu_forget(cudaStreamSynchronize(c->stream));
+        ampi_cu_forget(cudaFreeHost(p));
     } else if (c->allocator.alloc_fn) { /* cudaFree waits for work that uses the memory; a caller's function may not */
-        (void)cudaStreamSynchronize(c->stream);
+        ampi_cu_forget(cudaStreamSynchronize(c->stream));
         c->allocator.free_fn(p, bytes, c->allocator.user);
     } else if (c->flags & AMP_CUDA_POOL) {
-        (void)cudaFreeAsync(p, c->stream);
+        ampi_cu_forget(cudaFreeAsync(p, c->stream));
     } else {
-        (void)cudaFree(p);
+        ampi_cu_forget(cudaFree(p));
     }
 }
 /* What was to be freed inside a capture, which forbids it, is freed when the capture is over. */

@@ -40,6 +40,7 @@ static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     c->sms = properties.multiProcessorCount;
     c->arch = 10 * properties.major + properties.minor;
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
+    c->primary = ampi_cu_current(&c->driver);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
     return AMP_OK;
 }
@@ -67,15 +68,18 @@ static amp_status ampi_cu_make_cublas(ampi_cuda *c, const amp_cuda_desc *d) {
     c->cublas = NULL;
     return ampi_cu_refuse(d, ampi_cu_cublas_kind(c, b), "cublasLtCreate", ampi_cu_cublas_name(b));
 }
-static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
+static amp_status ampi_cu_take_first(ampi_cuda *c, const amp_cuda_desc *d, void **out, size_t bytes) {
     const char *call = "";
-    cudaError_t e;
+    cudaError_t e = ampi_cu_take(c, out, bytes, &call);
+    if (e == cudaSuccess || !c->allocator.alloc_fn) return ampi_cu_check(c, d, call, e);
+    return ampi_cu_refuse(d, AMP_ERR_NO_MEMORY, call, cudaGetErrorName(e)); /* CUDA has no note of it */
+}
+static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
     size_t bytes = d->workspace_bytes;
     if (c->own_workspace) {
         if (!bytes) bytes = (size_t)(c->arch >= 90 ? 32 : 4) << 20;
         if (bytes > (size_t)-1 / 2) bytes = (size_t)-1 / 2; /* more than there is, too, but adding to it is safe */
-        e = ampi_cu_take(c, &c->workspace, ampi_cu_with_bias(bytes), &call);
-        if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
+        AMPI_TRY(ampi_cu_take_first(c, d, &c->workspace, ampi_cu_with_bias(bytes)));
         c->workspace_bytes = bytes;
     } else if (c->workspace_bytes > 4u * AMPI_CU_BIAS) { /* the end of the caller's */
         c->workspace_bytes = (c->workspace_bytes - AMPI_CU_BIAS) & ~(size_t)255;
@@ -87,10 +91,8 @@ static amp_status ampi_cu_make_workspace(ampi_cuda *c, const amp_cuda_desc *d) {
 }
 static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
     const size_t bytes = sizeof(ampi_cu_scratch);
-    const char *call = "";
     void *p = NULL;
-    cudaError_t e = ampi_cu_take(c, &p, bytes, &call);
-    if (e != cudaSuccess) return ampi_cu_check(c, d, call, e);
+    AMPI_TRY(ampi_cu_take_first(c, d, &p, bytes));
     c->scratch = (ampi_cu_scratch *)p;
     AMPI_TRY(ampi_cu_check(c, d, "cudaMallocHost", cudaMallocHost(&p, bytes)));
     c->mirror = (ampi_cu_scratch *)p;
@@ -100,18 +102,35 @@ static amp_status ampi_cu_make_scratch(ampi_cuda *c, const amp_cuda_desc *d) {
         c, d, "cudaMemcpyAsync", cudaMemcpyAsync(c->scratch, c->mirror, bytes, cudaMemcpyHostToDevice, c->stream)));
     return ampi_cu_check(c, d, "cudaStreamSynchronize", cudaStreamSynchronize(c->stream));
 }
-static amp_status ampi_cu_make_all(ampi_cuda *c, const amp_cuda_desc *d) {
+static amp_status ampi_cu_make_context(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc *d) {
+    amp_backend table = ampi_cu_table(c);
+    amp_status s;
+    table.gemm_flags = d->gemm_flags;
+    s = amp_ctx_create_backend(out, &table, c, &d->host, &d->logger);
+    c->ctx = *out;
+    return s == AMP_OK ? s : ampi_cu_refuse(d, s, "no host memory");
+}
+/* The handle last: to destroy one breaks each capture that is under way, which a creation that fails must not. */
+static amp_status ampi_cu_make_all(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc *d) {
     AMPI_TRY(ampi_cu_make_device(c, d));
     AMPI_TRY(ampi_cu_make_stream(c, d));
-    AMPI_TRY(ampi_cu_make_cublas(c, d));
     AMPI_TRY(ampi_cu_make_workspace(c, d));
-    return ampi_cu_make_scratch(c, d);
+    AMPI_TRY(ampi_cu_make_scratch(c, d));
+    AMPI_TRY(ampi_cu_make_context(out, c, d));
+    return ampi_cu_make_cublas(c, d);
 }
-static amp_status ampi_cu_make(ampi_cuda *c, const amp_cuda_desc *d) {
+/* Or nothing. */
+static amp_status ampi_cu_make(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc *d) {
     amp_status s;
     ampi_cu_relax(c);
-    s = ampi_cu_make_all(c, d);
+    s = ampi_cu_make_all(out, c, d);
     ampi_cu_unrelax(c);
+    if (s == AMP_OK) return s;
+    if (*out)
+        amp_ctx_destroy(*out);
+    else
+        ampi_cu_drop(c);
+    *out = NULL;
     return s;
 }
 
@@ -149,7 +168,7 @@ static amp_status ampi_cu_no_start(const amp_cuda_desc *d, const char *call, cud
     amp_status s = ampi_cu_no_cuda(e) ? AMP_ERR_NO_CUDA : AMP_ERR_CUDA;
     if (ampi_cu_sticky(e)) s = AMP_ERR_DEAD;
     if (e != cudaSuccess) snprintf(why, sizeof why, "%s (%s)", cudaGetErrorName(e), cudaGetErrorString(e));
-    (void)cudaGetLastError();
+    ampi_cu_forget(e);
     return ampi_cu_refuse(d, s, call, why);
 }
 /* Which device desc means; *now: the one that the thread uses. */
@@ -192,10 +211,11 @@ static ampi_cuda *ampi_cu_new(const amp_cuda_desc *d) {
     }
     return c;
 }
-/* The thread's own device again; if that fails, the context goes, too. */
+/* The thread is where it was; if that fails, the context goes, too. */
 static amp_status ampi_cu_restore_device(
-    amp_ctx **out, const amp_cuda_desc *d, ampi_cu_asker asker, int now, amp_status s) {
-    cudaError_t e = now == d->device ? cudaSuccess : ampi_cu_go_back(asker, now);
+    amp_ctx **out, const amp_cuda_desc *d, const ampi_cu_driver *driver, const ampi_cu_place *was, amp_status s) {
+    const int moved = was->device != d->device || was->context;
+    cudaError_t e = moved ? ampi_cu_go_back(driver, was) : cudaSuccess;
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) {
         const ampi_cuda *c = (const ampi_cuda *)amp_ctx_self(*out);
@@ -203,17 +223,31 @@ static amp_status ampi_cu_restore_device(
         amp_ctx_destroy(*out);
         *out = NULL;
     }
-    (void)cudaSetDevice(now);
+    (void)cudaSetDevice(was->device);
     (void)cudaGetLastError();
     return s;
 }
 
-extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
+/* As amp.h holds a thread that is in a verb (ampi_hold): one that were cancelled here would lose what is half made. */
+#if !defined(AMP_NO_THREADS) && defined(PTHREAD_CANCEL_DISABLE)
+static int ampi_cu_hold(void) {
+    int before = 0;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static void ampi_cu_unhold(int before) { (void)pthread_setcancelstate(before, NULL); }
+#else
+static int ampi_cu_hold(void) { return 0; }
+static void ampi_cu_unhold(int) {}
+#endif
+
+static amp_status ampi_cu_create(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
     amp_cuda_desc d = AMP_ZERO;
-    ampi_cu_asker asker;
+    ampi_cu_place was = {0, 0, NULL};
+    ampi_cu_driver driver;
     ampi_cuda *c;
     amp_status s;
-    int now = 0, error = errno;
+    int error = errno;
     if (out) *out = NULL;
     if (version != AMP_VERSION || size != sizeof d) return AMP_ERR_VERSION;
     if (desc) {
@@ -222,28 +256,30 @@ extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t
     }
     if (!out) return ampi_cu_refuse(&d, AMP_ERR_INVALID_ARG, "out is NULL");
     AMPI_TRY(ampi_cu_check_desc(&d));
-    AMPI_TRY(ampi_cu_pick_device(&d, &now));
+    AMPI_TRY(ampi_cu_pick_device(&d, &was.device));
     c = ampi_cu_new(&d);
     if (!c) return ampi_cu_refuse(&d, AMP_ERR_NO_MEMORY, "no host memory");
-    c->asker = asker = ampi_cu_find_asker();
-    s = ampi_cu_make(c, &d);
-    if (s == AMP_OK) {
-        amp_backend table = ampi_cu_table(c);
-        table.gemm_flags = d.gemm_flags;
-        s = amp_ctx_create_backend(out, &table, c, &d.host, &d.logger);
-        c->ctx = *out;
-        if (s != AMP_OK) (void)ampi_cu_refuse(&d, s, "no host memory");
-    }
-    if (s != AMP_OK) ampi_cu_drop(c);
-    s = ampi_cu_restore_device(out, &d, asker, now, s);
+    c->driver = driver = ampi_cu_find_driver();
+    if (was.device == d.device) was.context = ampi_cu_current(&driver); /* the primary one, or not */
+    s = ampi_cu_make(out, c, &d);
+    s = ampi_cu_restore_device(out, &d, &driver, &was, s);
     if (s == AMP_OK) errno = error;
     return s;
 }
 
+extern "C" amp_status amp_cuda_create_checked(amp_ctx **out, int version, size_t size, const amp_cuda_desc *desc) {
+    const int before = ampi_cu_hold();
+    const amp_status s = ampi_cu_create(out, version, size, desc);
+    ampi_cu_unhold(before);
+    return s;
+}
+
 extern "C" int amp_cuda_available(void) {
+    const int before = ampi_cu_hold();
     int count = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
-    if (e != cudaSuccess) (void)cudaGetLastError();
+    ampi_cu_forget(e);
+    ampi_cu_unhold(before);
     return e == cudaSuccess && count > 0;
 }
 

@@ -22,18 +22,21 @@ static amp_dtype ampi_cu_bias_type(const amp_gemm_job *p) {
 
 /* A key is the product without what its choice does not depend on: of an address its alignment stays (bytes, at most
    256, of every matrix of a batch; 0: there is no operand), of a pointer to a number that it is there. What
-   amp_gemm_desc may get is in the key by itself. */
+   amp_gemm_desc may get is in the key by itself. With sum_batches 1 and batch 1 the product is one of several that add
+   up (ampi_cu_planned), and all of them but the first have one key: alignment is that of all their factors. */
 static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
+    const size_t outputs = p->batch > 1u,
+                 factors = outputs || p->sum_batches; /* 1: there are several, a stride apart */
     const struct {
         amp_array *x;
         size_t stride;
     } operands[7] = {
-        {&key->a, p->stride_a},
-        {&key->b, p->stride_b},
-        {&key->c, p->stride_c},
-        {&key->d, p->stride_d},
+        {&key->a, factors * p->stride_a},
+        {&key->b, factors * p->stride_b},
+        {&key->c, outputs * p->stride_c},
+        {&key->d, outputs * p->stride_d},
         {&key->bias, 0},
-        {&key->aux, p->stride_d},
+        {&key->aux, outputs * p->stride_d},
         {&key->dbias, 0},
     };
     const float **const numbers[4] = {&key->alpha_ptr, &key->scale_a, &key->scale_b, &key->scale_d};
@@ -42,7 +45,7 @@ static void ampi_cu_key_of(ampi_cu_key *key, const amp_gemm_job *p) {
     *key = *p;
     for (i = 0; i < 7u; i++) {
         amp_array *x = operands[i].x;
-        const size_t apart = p->batch > 1u ? operands[i].stride * amp_dtype_size(x->dtype) : 0u;
+        const size_t apart = operands[i].stride * amp_dtype_size(x->dtype);
         const uintptr_t bits = (uintptr_t)x->data | apart | 256u;
         if (!x->data) x->dtype = AMP_AUTO;
         if (x->data) x->data = (void *)(bits & (0u - bits));
@@ -199,7 +202,9 @@ static amp_status ampi_cu_lt_search(ampi_cuda *c, const amp_gemm_job *p, const a
 
 /* FP8: what need not be asked, and what may be the reason where cuBLASLt offers nothing. */
 static const char *ampi_cu_f8_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
+    const size_t apart = p->batch > 1u || p->sum_batches ? p->stride_a | p->stride_b : 0u;
     if (c->arch < 89) return "the device is older than sm_89";
+    if (apart % 16u) return "desc.stride_a and stride_b are not both multiples of 16";
     if (ampi_cu_align(&key->a) < 16u || ampi_cu_align(&key->b) < 16u || ampi_cu_align(&key->d) < 16u)
         return "a, b and d are not all aligned to 16 bytes";
     if (ampi_cu_f8(p->d.dtype) && p->c.data) return "beta is not 0 and d is FP8";
@@ -223,7 +228,7 @@ static const char *ampi_cu_f8_reason(const amp_gemm_job *p) {
 static const char *ampi_cu_refusal(const ampi_cuda *c, const amp_gemm_job *p, const ampi_cu_key *key) {
     if (p->flags & AMP_GEMM_ORDERED) return "the order is defined (AMP_GEMM_ORDERED)";
     if (p->k == 0) return "k is 0";
-    if (p->sum_batches) return "batches are added up into a d that is not f32";
+    if (p->sum_batches && p->batch > 1u) return "batches are added up into a d that is not f32";
     if (p->a.dtype == AMP_BF16 && c->arch < 80) return "the device is older than sm_80";
     if (p->batch > 0x7fffffffu) return "cuBLASLt does not have this batch";
     if (p->batch > 1u && !ampi_cu_in_place(p) && p->stride_c == 0) return "cuBLASLt does not have this batch";
@@ -248,10 +253,10 @@ static int ampi_cu_aux_alike(const amp_gemm_job *p) {
     return p->aux.dtype == p->d.dtype || p->aux.dtype == AMP_MASK || ampi_cu_f8(p->aux.dtype);
 }
 static const char *ampi_cu_fuse_backward(const amp_gemm_job *p, ampi_cu_plan *plan) {
-    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p);
+    int fits = p->act == AMP_GELU && p->d.dtype != AMP_F32 && ampi_cu_aux_fits(p), sums;
     if (!fits || ampi_cu_f8(p->a.dtype) || p->k == 1u) return "cuBLASLt has no such way back";
-    plan->epilogue =
-        p->dbias.data && p->dbias.dtype == p->d.dtype ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    sums = p->dbias.data && p->dbias.dtype == p->d.dtype && !p->bias_per_row; /* of columns: it has no others */
+    plan->epilogue = sums ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
     return NULL;
 }
 static const char *ampi_cu_fuse_gelu(const amp_gemm_job *p, ampi_cu_plan *plan) {

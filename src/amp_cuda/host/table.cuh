@@ -10,10 +10,12 @@ static size_t ampi_cu_plans_bytes(uint32_t plans) { return plans * (sizeof(ampi_
 static void ampi_cu_drop(ampi_cuda *c) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     amp_allocator host = c->host;
-    int now = -1, capturing;
+    const cudaError_t theirs = cudaPeekAtLastError();
+    ampi_cu_place now = {0, 0, NULL};
     /* If even this fails, then without switching: pointers and streams know their device. */
-    if (cudaGetDevice(&now) != cudaSuccess) now = -1;
-    if (now >= 0 && now != c->device) (void)cudaSetDevice(c->device);
+    const int away = cudaGetDevice(&now.device) == cudaSuccess && ampi_cu_elsewhere(c, &now);
+    int capturing;
+    if (away) (void)cudaSetDevice(c->device);
     ampi_cu_relax(c);
     capturing = cudaStreamIsCapturing(c->stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone;
     if (c->scratch && !capturing) (void)cudaStreamSynchronize(c->stream);
@@ -25,8 +27,8 @@ static void ampi_cu_drop(ampi_cuda *c) {
     /* What is queued on it, frees of a pool, still runs. */
     if (c->own_stream && c->stream) (void)cudaStreamDestroy(c->stream);
     ampi_cu_unrelax(c);
-    if (now >= 0 && now != c->device && ampi_cu_go_back(c->asker, now) != cudaSuccess) (void)cudaSetDevice(now);
-    (void)cudaGetLastError();
+    if (away && ampi_cu_go_back(&c->driver, &now) != cudaSuccess) (void)cudaSetDevice(now.device);
+    if (cudaPeekAtLastError() != theirs) (void)cudaGetLastError(); /* one of ours; what the caller left stays */
     ampi_cu_host_drop(&host, c->plans, ampi_cu_plans_bytes(c->n_plans));
     ampi_cu_host_drop(&host, c, sizeof *c);
 }

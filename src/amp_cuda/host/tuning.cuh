@@ -3,8 +3,8 @@
 
 typedef struct ampi_cu_tuning {
     amp_gemm_job p; /* the product, with outputs in `own` */
-    void *own[4];   /* d, aux, dbias, amax_d */
-    size_t bytes[4];
+    void *own[4];   /* d, aux, dbias, amax_d; memory that begins at a multiple of 256 bytes, and where in it they do: */
+    size_t bytes[4], skip[4];
     void *cold; /* as much again as the cache holds, written before each run; NULL: there is no memory for it */
     size_t cold_bytes;
     cudaEvent_t event[2];
@@ -22,42 +22,53 @@ static amp_status ampi_cu_tune_cold(ampi_cuda *c, ampi_cu_tuning *t) {
     if (e == cudaSuccess) return AMP_OK;
     t->cold = NULL;
     if (e != cudaErrorMemoryAllocation) return ampi_cu_fail(c, call, e);
-    (void)cudaGetLastError(); /* then without */
+    if (!c->allocator.alloc_fn) (void)cudaGetLastError(); /* then without */
     return AMP_OK;
 }
-static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+/* Each as aligned as the product's own: what cuBLASLt offers depends on that, also of those whose alignment is in no
+   preference. */
+static amp_status ampi_cu_tune_outputs(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+    const void *theirs[4] = {p->d.data, p->aux.data, p->dbias.data, p->amax_d};
     size_t span = (p->batch - 1u) * p->stride_d + (p->m - 1u) * p->ldd + p->n;
     const char *call = "";
     cudaError_t e;
     uint32_t i;
-    t->p = *p;
     t->bytes[0] = span * amp_dtype_size(p->d.dtype);
     if (p->aux.data && !p->backward)
         t->bytes[1] = amp_gemm_masked(p) ? amp_gemm_mask_bytes(p) : span * amp_dtype_size(p->aux.dtype);
     if (p->dbias.data) t->bytes[2] = amp_gemm_biases(p) * amp_dtype_size(p->dbias.dtype);
     if (p->amax_d) t->bytes[3] = sizeof *p->amax_d;
     for (i = 0; i < 4u; i++) {
-        e = t->bytes[i] ? ampi_cu_take(c, &t->own[i], t->bytes[i], &call) : cudaSuccess;
+        if (!t->bytes[i]) continue;
+        t->skip[i] = (uintptr_t)theirs[i] & 255u;
+        t->bytes[i] += t->skip[i];
+        e = ampi_cu_take(c, &t->own[i], t->bytes[i], &call);
         if (e == cudaSuccess) continue;
         if (!c->allocator.alloc_fn) return ampi_cu_fail(c, call, e);
         return amp_fail(
             c->ctx, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes for an output", AMPI_ULL(t->bytes[i]));
     }
+    return AMP_OK;
+}
+static amp_status ampi_cu_tune_begin(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_tuning *t) {
+    uint32_t i;
+    AMPI_TRY(ampi_cu_tune_outputs(c, p, t));
     for (i = 0; i < 2u; i++)
         AMPI_TRY(ampi_cu_did(c, "cudaEventCreate", cudaEventCreate(&t->event[i])));
     AMPI_TRY(ampi_cu_tune_cold(c, t));
-    t->p.d.data = t->own[0];
-    if (t->own[1]) t->p.aux.data = t->own[1];
-    if (t->own[2]) t->p.dbias.data = t->own[2];
-    if (t->own[3]) t->p.amax_d = (float *)t->own[3];
+    t->p = *p;
+    t->p.d.data = (char *)t->own[0] + t->skip[0];
+    if (t->own[1]) t->p.aux.data = (char *)t->own[1] + t->skip[1];
+    if (t->own[2]) t->p.dbias.data = (char *)t->own[2] + t->skip[2];
+    if (t->own[3]) t->p.amax_d = (float *)((char *)t->own[3] + t->skip[3]);
     if (!p->c.data || !ampi_cu_in_place(p)) return AMP_OK;
     t->p.c.data = t->p.d.data; /* C goes with D, as it will */
-    return ampi_cu_zero(c->ctx, t->p.d.data, t->bytes[0]);
+    return ampi_cu_zero(c->ctx, t->own[0], t->bytes[0]);
 }
 static void ampi_cu_tune_end(ampi_cuda *c, const ampi_cu_tuning *t) {
     uint32_t i;
     for (i = 0; i < 2u; i++)
-        if (t->event[i]) (void)cudaEventDestroy(t->event[i]);
+        if (t->event[i]) ampi_cu_forget(cudaEventDestroy(t->event[i]));
     for (i = 0; i < 4u; i++)
         ampi_cu_give(c, t->own[i], t->bytes[i]);
     ampi_cu_give(c, t->cold, t->cold_bytes);
@@ -145,8 +156,8 @@ static int ampi_cu_adds_up(const amp_gemm_job *p) {
 static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     amp_gemm_job q = *p;
     if (!ampi_cu_adds_up(p)) return q;
-    q.batch = 1;
-    q.sum_batches = q.bias_per_row = q.backward = 0;
+    q.batch = 1; /* and sum_batches stays */
+    q.bias_per_row = q.backward = 0;
     q.act = AMP_ACT_NONE;
     q.bias.data = q.aux.data = q.dbias.data = NULL;
     q.a.data = (char *)p->a.data + z * p->stride_a * amp_dtype_size(p->a.dtype);
@@ -159,10 +170,18 @@ static amp_gemm_job ampi_cu_planned(const amp_gemm_job *p, size_t z) {
     q.beta_ptr = NULL;
     return q;
 }
+/* The plan of what begins the product, and those of the rest, if it has several. All are made before anything is
+   written: an FP8 product may be refused. */
+static amp_status ampi_cu_plan_all(ampi_cuda *c, const amp_gemm_job *p, ampi_cu_plan **out) {
+    const amp_gemm_job first = ampi_cu_planned(p, 0), others = ampi_cu_planned(p, 1);
+    if (ampi_cu_adds_up(p)) AMPI_TRY(ampi_cu_plan_for(c, &others, out));
+    return ampi_cu_plan_for(c, &first, out);
+}
 static amp_status ampi_cu_add_up(ampi_cuda *c, const amp_gemm_job *p) {
     amp_gemm_job last = *p;
     ampi_cu_plan *plan = NULL;
     size_t z;
+    AMPI_TRY(ampi_cu_plan_all(c, p, &plan));
     for (z = 0; z < p->batch; z++) {
         const amp_gemm_job q = ampi_cu_planned(p, z);
         AMPI_TRY(ampi_cu_plan_for(c, &q, &plan));
@@ -184,6 +203,7 @@ static amp_status ampi_cu_gemm_tune(amp_ctx *ctx, const amp_gemm_job *job) {
     const size_t plans = ampi_cu_adds_up(job) ? 2u : 1u; /* of the first batch, and of all others */
     ampi_cu_plan *plan = NULL;
     size_t z;
+    AMPI_TRY(ampi_cu_plan_all(ampi_cu_self(ctx), job, &plan));
     for (z = 0; z < plans; z++) {
         const amp_gemm_job p = ampi_cu_planned(job, z);
         AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
@@ -195,7 +215,7 @@ static amp_status ampi_cu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, c
     const amp_gemm_job p = ampi_cu_planned(job, 0);
     ampi_cu_plan *plan = NULL;
     size_t n;
-    AMPI_TRY(ampi_cu_plan_for(ampi_cu_self(ctx), &p, &plan));
+    AMPI_TRY(ampi_cu_plan_all(ampi_cu_self(ctx), job, &plan));
     if (!text) return AMP_OK;
     ampi_cu_tell(&p, plan, text, bytes);
     n = strlen(text);
