@@ -43,7 +43,7 @@ AMPI_K void ampi_k_exact_words(
    sum of squares shows, for none takes from another. Of BF16 the fraction is what is cut off, so it is added where it
    lies. */
 AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, const uint32_t r[8], uint32_t n) {
-    const float limit = ampi_float(t == AMP_BF16 ? 0x7f800000u : 0x4e800000u); /* Inf; 32,768 squared */
+    const uint32_t limit = t == AMP_BF16 ? 0x7f800000u : 0x4e800000u; /* Inf; 32,768 squared */
     uint32_t k;
     float sum = 0.0f;
     AMP_UNROLL
@@ -57,7 +57,7 @@ AMPI_K int ampi_k_drawn_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, c
         else
             w[k] = ampi_k_drawn_half(a, r[2u * k]) | ampi_k_drawn_half(b, r[2u * k + 1u]) << 16;
     }
-    return sum < limit;
+    return ampi_bits(sum) < limit;
 }
 AMPI_K int ampi_k_short_words(uint32_t w[4], const uint32_t x[8], amp_dtype t, amp_rounding how, const uint32_t r[8]) {
     if (how == AMP_NEAREST) return ampi_k_quick_words(w, x, t);
