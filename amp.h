@@ -65,8 +65,8 @@
                65504), and |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept). The sign is
                kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
                own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
-               machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
-               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c; ARM, big-endian: matrix.sh).
+               machines, under -ffast-math (clang from 17, Apple's from 16: with -fno-finite-math-only), FTZ/DAZ, any
+               rounding mode and x87 (tests: test_formats.c, compile/inline.c, exhaustive.c; other machines: matrix.sh).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
                the compiler flags (tests/test_modes.c), but for x87 (-m32, -mfpmath=387), -ffast-math on POWER, payloads
                of NaN that operations make. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
@@ -83,11 +83,11 @@
                Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
                any will do for an amp_array, but for FP32 weights and u of amp_apply). Verbs of class setup allocate,
                by the context's allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and
-               amp_state_save use up to 2 MiB of host memory while they run, amp_state_load as much as the file has.
-               Verbs in the first autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory.
-               Nothing else allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
-               amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all context memory by
-               label, except the context's own fixed workspace.
+               amp_state_save use up to 2 MiB of host memory while they run, amp_state_load as much as the file has. An
+               autocast scope that needs more room than any before may enlarge its arena (>>policy). Plan files of CUDA
+               take host memory. Nothing else allocates (tests/test_modes.c). Allocators of yours: desc.allocator of
+               amp_cpu_create and amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all
+               context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
@@ -102,7 +102,7 @@
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: later, 64 at most).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
-                        Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
+                        Exceptions: an autocast scope that grows (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
                On the CPU a verb is done when it returns. Only amp_ctx_destroy can break a capture of another stream.
 
@@ -649,7 +649,7 @@ AMP_API amp_status amp_scaler_update(amp_scaler *s);
      AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
      Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u     (b2 0.99; arXiv 2302.06675)
    Each operation is rounded to FP32 on its own, without fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) are
-   computed once per step in double, powers by repeated squaring. The definitions are those of torch.optim. */
+   computed once per step in double, powers by repeated squaring. They are torch.optim's; Lion is the paper's. */
 
 #define AMP_GROUPS 8 /* parameter groups with hyper-parameters of their own */
 
@@ -835,16 +835,15 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
     uint32_t if_enabled;      /* 1: nothing happens unless an enabled region is open (with pin: custom_fwd's) */
     int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
-    size_t arena; /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
-                       of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); the first scope enlarges it */
-    size_t
-        entries; /* outermost: copies in the cache, where each dtype and each capture has its own; NO_MEMORY when they
-                       are used up. 0 => one per FP32 parameter, and 64 */
+    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
+                       of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); it grows with what is needed */
+    size_t entries; /* outermost: copies in the cache, one for each dtype and each capture; NO_MEMORY when they are used
+                       up. 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
 
 /* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if the
-   present one is too small, and keeps it for the next scope. In the first scope a verb that runs out of room allocates
+   present one is too small, and keeps it for the next scope. A verb that runs out of room there allocates
    a larger one, and the next outermost begin makes one of the size that was needed. In a capture the verb returns
    NO_MEMORY, and the sentence says how much is needed; so does amp_autocast_get (.peak). STAGE beyond
    AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup, or host where it need not allocate. */
@@ -947,8 +946,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 
 /* d may be c, with the same leading dimension and stride; otherwise d overlaps no input. An FP8 d saturates. FP8 on
    CUDA without AMP_GEMM_EMULATE needs sm_89+ and an algorithm of cuBLASLt. As far as is known it has: x w^T only
-   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for
-   an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
+   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k, leading dimensions and strides multiples of 16 (any m), a,
+   b and d aligned to 16 bytes; for an FP8 d beta 0, and no E5M2 of two E4M3; else UNSUPPORTED says why. Class: enqueue.
+   */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) runs, and why, into text[bytes], cut to fit; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);
@@ -3697,7 +3697,13 @@ extern "C++" {
 #  define AMPI_NEON
 #  include <arm_neon.h>
 #endif
-#if !defined(__SSE2__) && !defined(__aarch64__)
+/* The floating-point control word, where arithmetic has one and it can be reached at once; else C99's environment,
+   which is slower: x87 beside SSE2 has two. */
+#if defined(__SSE2__) && defined(__SSE2_MATH__) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_MXCSR
+#elif defined(__aarch64__) && defined(__GNUC__)
+#  define AMPI_FPCR
+#else
 #  include <fenv.h>
 #endif
 #if defined(AMP_CUDA_NVTX)
@@ -3876,8 +3882,7 @@ static void *ampi_grow(const amp_allocator *a, void *array, size_t n, size_t *ca
    tests/called.h */
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__SSE2_MATH__) && defined(__GNUC__) && !defined(__TINYC__)
-#  define AMPI_FPU_WORD
+#if defined(AMPI_MXCSR)
 typedef uint32_t ampi_fpu;
 static ampi_fpu ampi_fpu_read(void) {
     uint32_t x = 0;
@@ -3893,9 +3898,7 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) {
     if (ampi_fpu_read() != old) ampi_fpu_write(old);
 }
-#endif
-#if defined(__aarch64__) && defined(__GNUC__)
-#  define AMPI_FPU_WORD
+#elif defined(AMPI_FPCR)
 typedef uint64_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     uint64_t old;
@@ -3904,8 +3907,7 @@ static ampi_fpu ampi_fpu_enter(void) {
     return old;
 }
 static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#endif
-#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
+#else
 typedef fenv_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     fenv_t old;
@@ -4374,10 +4376,16 @@ AMP_API amp_status amp_sync(amp_ctx *ctx) { AMPI_VERB(ctx, sync, (ctx)); }
 static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
     return !ctx->b->aligned || (uintptr_t)p % size == 0;
 }
-/* A pointer to numbers of a C type, which must lie as that type does, on the CPU, too; NULL is fine. */
+/* A pointer to numbers of a C type, which must lie as that type does, on the CPU, too; NULL is fine. Some ABIs have 8
+   bytes at multiples of 4. */
 static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) {
-    if (!p || (uintptr_t)p % size == 0) return AMP_OK;
-    return AMPI_INVALID("%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+    struct eight {
+        char c;
+        int64_t x;
+    };
+    const size_t step = size == 8u && !ctx->b->aligned ? offsetof(struct eight, x) : size;
+    if (!p || (uintptr_t)p % step == 0) return AMP_OK;
+    return AMPI_INVALID("%s is not aligned to %llu bytes", name, AMPI_ULL(step));
 }
 static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
     return ampi_check_pointer(ctx, name, p, 4u);
@@ -5700,7 +5708,7 @@ static amp_status ampi_do_scaler_create(
     amp_status st;
     void *mem;
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
-    if (!ampi_nonzero(d.scale)) d.scale = 65536.0f;
+    if (!ampi_nonzero(d.scale) || (d.mode == AMP_SCALER_OFF && !ampi_is_scale(d.scale))) d.scale = 65536.0f;
     AMPI_TRY(ampi_check_scale(ctx, "desc.scale", d.scale));
     if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF no rule counts */
         state.scale = d.scale;
@@ -5921,19 +5929,22 @@ static amp_status ampi_check_unscaled(amp_ctx *ctx, const amp_array *dst, const 
     }
     return AMP_OK;
 }
-/* In place: what stands in the list twice would be divided twice. Most lists lie in the order of their addresses. */
+/* In place: what stands in the list twice would be divided twice. Most lists lie in the order of their addresses, or
+   against it. */
 static amp_status ampi_check_once(amp_ctx *ctx, const amp_array *grads, size_t n) {
-    uintptr_t end = 0; /* of all so far */
+    uintptr_t least = UINTPTR_MAX, end = 0; /* of all so far */
     size_t i, k;
     for (i = 0; i < n; i++) {
         const uintptr_t first = (uintptr_t)grads[i].data;
         const size_t bytes = grads[i].count * amp_dtype_size(grads[i].dtype);
-        for (k = 0; first < end && k < i; k++) {
+        const int between = bytes && first < end && first + bytes > least;
+        for (k = 0; between && k < i; k++) {
             const size_t before = grads[k].count * amp_dtype_size(grads[k].dtype);
             AMPI_CHECK(!ampi_overlap(grads[i].data, bytes, grads[k].data, before), "grads[%llu] overlaps grads[%llu]",
                 AMPI_ULL(i), AMPI_ULL(k));
         }
-        if (end < first + bytes) end = first + bytes;
+        if (bytes && first < least) least = first;
+        if (bytes && first + bytes > end) end = first + bytes;
     }
     return AMP_OK;
 }
@@ -6120,7 +6131,7 @@ static amp_status ampi_check_phase(amp_ctx *ctx, const amp_params *p, const amp_
     AMPI_STAGE(p->n > 0, "the set has no parameters: nothing to check");
     AMPI_STAGE(rule->takes != AMPI_REFUSED, "%s", rule->why);
     AMPI_STAGE(!p->holds || !ampi_is_on(s) || p->scaler == s,
-        "the set's accumulation window holds the scale of a different scaler");
+        "the set's accumulation window holds the scale of a different scaler, or was begun without one");
     return AMP_OK;
 }
 
@@ -6888,8 +6899,17 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
     p->loss_scale = 1.0f;
     p->num_losses = 1;
     if (l->family == AMPI_APEX) p->max_scale = 16777216.0f;
-    if (l->dynamic && p->low == AMP_F16)
-        ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
+    if (!l->dynamic) return;
+    ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
+    if (p->low == AMP_BF16) p->scaling = AMP_SCALER_OFF;
+}
+/* BF16 needs no dynamic loss scale; its number stays, so that F16 gets it back. */
+static void ampi_policy_lower(amp_policy *p, amp_dtype low) {
+    p->low = low;
+    if (low == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC)
+        p->scaling = AMP_SCALER_OFF;
+    else if (low == AMP_F16 && p->scaling == AMP_SCALER_OFF && p->loss_scale != 1.0f)
+        p->scaling = AMP_SCALER_DYNAMIC;
 }
 
 /* ---- overrides: a property by name gets a value ---- */
@@ -6936,7 +6956,7 @@ static amp_status ampi_set_cast_model(amp_ctx *ctx, const ampi_override *o) { /*
     AMPI_CHECK(
         t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_model = t;
-    if (ampi_is_half(t)) o->p->low = t;
+    if (ampi_is_half(t)) ampi_policy_lower(o->p, t);
     if (t != AMP_AUTO && o->p->cast_outputs == AMP_AUTO) o->p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
@@ -6969,11 +6989,7 @@ static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     }
     AMPI_CHECK(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
-    p->low = t;
-    if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC)
-        p->scaling = AMP_SCALER_OFF;
-    else if (t == AMP_F16 && p->scaling == AMP_SCALER_OFF && p->loss_scale != 1.0f)
-        p->scaling = AMP_SCALER_DYNAMIC; /* it was BF16 that needed none */
+    ampi_policy_lower(p, t);
     return AMP_OK;
 }
 static amp_status ampi_set_loss_scale(amp_ctx *ctx, const ampi_override *o) {

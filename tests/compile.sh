@@ -241,6 +241,8 @@ c_family() {
     if "$cc" -m32 "$tmp/m32.c" -o "$tmp/m32" >/dev/null 2>&1 && "$tmp/m32"; then
         # shellcheck disable=SC2086
         runs "$cc -m32" "$cc" -m32 -msse2 -mfpmath=sse -std=c99 $WARN $WARN_C strict.c
+        # shellcheck disable=SC2086
+        runs "$cc -m32, x87 beside SSE2" "$cc" -m32 -msse2 -std=c99 -O1 $WARN rounding.c
     else skip "$cc makes no 32-bit programs here"; fi
     # shellcheck disable=SC2086
     {

@@ -278,7 +278,7 @@ static void policy_levels(t_run *t) {
         {AMP_PRESET_MINDSPORE_O3, AMP_F16, AMP_F16, 0, 0, 1, AMP_SCALER_OFF, 1, 0, AMP_F16, AMP_MASTER_F32},
         {AMP_PRESET_MINDSPORE_AUTO, AMP_AUTO, AMP_F16, 1, 0, 1, AMP_SCALER_OFF, 1, 0, AMP_F32, AMP_MASTER_F32},
         {AMP_PRESET_PYTORCH_CUDA, AMP_AUTO, AMP_F16, 1, 0, 1, AMP_SCALER_DYNAMIC, 65536, 0, AMP_F32, AMP_MASTER_F32},
-        {AMP_PRESET_PYTORCH_CPU, AMP_AUTO, AMP_BF16, 1, 0, 1, AMP_SCALER_OFF, 1, 0, AMP_F32, AMP_MASTER_F32},
+        {AMP_PRESET_PYTORCH_CPU, AMP_AUTO, AMP_BF16, 1, 0, 1, AMP_SCALER_OFF, 65536, 0, AMP_F32, AMP_MASTER_F32},
         {AMP_PRESET_AMP, AMP_AUTO, AMP_F16, 1, 0, 1, AMP_SCALER_DYNAMIC, 65536, 0, AMP_F32, AMP_MASTER_F32}};
     size_t i;
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -311,7 +311,7 @@ static void policy_levels(t_run *t) {
         s = amp_policy_scaler_desc(&p);
         CHECK_EQ(s.mode, rows[i].scaling);
         CHECK_OK(amp_scaler_create(&scaler, t->ctx, &s));
-        CHECK_F32(t_scale(scaler), rows[i].scale);
+        CHECK_F32(t_scale(scaler), s.mode == AMP_SCALER_OFF ? 1.0f : rows[i].scale);
         amp_scaler_destroy(scaler);
         /* the BF16 twin: the same, in BF16, without a loss scale */
         twin.low = AMP_BF16;
@@ -397,7 +397,10 @@ static void policy_property_names(t_run *t) {
 
 /* A later override undoes an earlier one, the loss scale with it: a file's BF16, the command line's F16. */
 static void policy_set_twice(t_run *t) {
+    static const amp_preset levels[] = {AMP_O1, AMP_O2, AMP_PRESET_PYTORCH_CUDA, AMP_PRESET_PYTORCH_CPU,
+        AMP_PRESET_MINDSPORE_O2, AMP_PRESET_FP8, AMP_PRESET_AMP};
     amp_policy level, p;
+    size_t i;
     CHECK_OK(amp_policy_init(t->ctx, &level, AMP_O1, NULL));
     p = level;
     CHECK_OK(amp_policy_set(t->ctx, &p, "dtype", "bfloat16"));
@@ -409,6 +412,23 @@ static void policy_set_twice(t_run *t) {
     CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF);
     CHECK_OK(amp_policy_set(t->ctx, &p, "enabled", "True"));
     CHECK_BITS(&p, &level, sizeof p, 1);
+    t_note(t, "levels that begin with BF16");
+    for (i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        amp_policy_desc o = AMP_ZERO;
+        o.low = AMP_BF16;
+        CHECK_OK(amp_policy_init(t->ctx, &p, levels[i], &o));
+        CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF);
+        o.low = AMP_F16;
+        CHECK_OK(amp_policy_init(t->ctx, &level, levels[i], &o));
+        CHECK_EQ(amp_policy_scaler_desc(&level).mode, AMP_SCALER_DYNAMIC);
+        CHECK_OK(amp_policy_set(t->ctx, &p, "low", "f16"));
+        CHECK_BITS(&p, &level, sizeof p, 1);
+    }
+    CHECK_OK(amp_policy_init(t->ctx, &p, AMP_O2, NULL));
+    CHECK_OK(amp_policy_set(t->ctx, &p, "cast_model_type", "torch.bfloat16"));
+    CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_OFF);
+    CHECK_OK(amp_policy_set(t->ctx, &p, "cast_model_type", "torch.float16"));
+    CHECK_EQ(amp_policy_scaler_desc(&p).mode, AMP_SCALER_DYNAMIC);
     CHECK_OK(amp_policy_set(t->ctx, &p, "loss_scale", "1")); /* asked for */
     CHECK_OK(amp_policy_set(t->ctx, &p, "dtype", "bfloat16"));
     CHECK_OK(amp_policy_set(t->ctx, &p, "dtype", "float16"));

@@ -396,7 +396,7 @@ static const char activations[] =
     "| dropout | nothing: its numbers are drawn again |\n"
     "| layer norm | its input, and 8 bytes per row |\n"
     "| cross-entropy | the logits, in place of which their gradients are written |\n"
-    "| weights in an autocast region | 2 bytes per FP32 parameter, while it is open |\n";
+    "| weights in an autocast region | 2 bytes per FP32 parameter, until `amp_autocast_release` |\n";
 
 int main(void) {
     if (amp_cpu_create(&ctx, NULL) != AMP_OK) return 1;

@@ -9,6 +9,7 @@ import ctypes as C
 import keyword
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -23,7 +24,7 @@ BASE.update({f"{u}int{n}_t": f"C.c_{u}int{n}" for u in ("u", "") for n in (8, 16
 def preprocessed(cc):
     top = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
     text = '#include "amp_cuda.cuh"\n'
-    lines = subprocess.run([cc, "-std=c99", "-E", "-dD", "-I", top, "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
+    lines = subprocess.run([*cc, "-std=c99", "-E", "-dD", "-I", top, "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
     kept, macros, inside = [], {}, False
     for line in lines.split("\n"):  # only what stands in the two headers: line markers name them
         marker = re.match(r'# \d+ "(.*?)"', line)
@@ -222,7 +223,7 @@ def print_types(header):
 
 def main():
     words = [w for w in sys.argv[1:] if w not in ("--sizes", "--types")]
-    header = Header(*preprocessed(words[0] if words else os.environ.get("CC", "cc")))
+    header = Header(*preprocessed(words or shlex.split(os.environ.get("CC", "cc"))))
     if len(header.functions) < 60 or "amp_step_desc" not in header.structs:
         raise SystemExit("python_bindings: amp.h was not understood")
     if "--types" in sys.argv:

@@ -2,9 +2,9 @@
    registers although the machine has SSE2 (-mfpmath=387): two control words, and verbs need both. */
 #define AMP_NO_SIMD
 #define AMP_IMPLEMENTATION
-#include <fenv.h>
-
 #include "../../amp.h"
+
+#include <fenv.h>
 
 enum { N = 257 };
 typedef struct result {

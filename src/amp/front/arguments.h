@@ -5,10 +5,16 @@
 static int ampi_is_aligned(const amp_ctx *ctx, const void *p, size_t size) {
     return !ctx->b->aligned || (uintptr_t)p % size == 0;
 }
-/* A pointer to numbers of a C type, which must lie as that type does, on the CPU, too; NULL is fine. */
+/* A pointer to numbers of a C type, which must lie as that type does, on the CPU, too; NULL is fine. Some ABIs have 8
+   bytes at multiples of 4. */
 static amp_status ampi_check_pointer(amp_ctx *ctx, const char *name, const void *p, size_t size) {
-    if (!p || (uintptr_t)p % size == 0) return AMP_OK;
-    return AMPI_INVALID("%s is not aligned to %llu bytes", name, AMPI_ULL(size));
+    struct eight {
+        char c;
+        int64_t x;
+    };
+    const size_t step = size == 8u && !ctx->b->aligned ? offsetof(struct eight, x) : size;
+    if (!p || (uintptr_t)p % step == 0) return AMP_OK;
+    return AMPI_INVALID("%s is not aligned to %llu bytes", name, AMPI_ULL(step));
 }
 static amp_status ampi_check_words(amp_ctx *ctx, const char *name, const void *p) {
     return ampi_check_pointer(ctx, name, p, 4u);

@@ -4,8 +4,7 @@
    tests/called.h */
 
 /* ---- floating-point control word: the default while a verb runs, the caller's again afterwards ---- */
-#if defined(__SSE2__) && defined(__SSE2_MATH__) && defined(__GNUC__) && !defined(__TINYC__)
-#  define AMPI_FPU_WORD
+#if defined(AMPI_MXCSR)
 typedef uint32_t ampi_fpu;
 static ampi_fpu ampi_fpu_read(void) {
     uint32_t x = 0;
@@ -21,9 +20,7 @@ static ampi_fpu ampi_fpu_enter(void) {
 static void ampi_fpu_leave(ampi_fpu old) {
     if (ampi_fpu_read() != old) ampi_fpu_write(old);
 }
-#endif
-#if defined(__aarch64__) && defined(__GNUC__)
-#  define AMPI_FPU_WORD
+#elif defined(AMPI_FPCR)
 typedef uint64_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     uint64_t old;
@@ -32,8 +29,7 @@ static ampi_fpu ampi_fpu_enter(void) {
     return old;
 }
 static void ampi_fpu_leave(ampi_fpu old) { __asm__ volatile("msr fpcr, %0" : : "r"(old) : "memory"); }
-#endif
-#ifndef AMPI_FPU_WORD /* C99's environment, which is slower */
+#else
 typedef fenv_t ampi_fpu;
 static ampi_fpu ampi_fpu_enter(void) {
     fenv_t old;

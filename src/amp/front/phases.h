@@ -131,7 +131,7 @@ static amp_status ampi_check_phase(amp_ctx *ctx, const amp_params *p, const amp_
     AMPI_STAGE(p->n > 0, "the set has no parameters: nothing to check");
     AMPI_STAGE(rule->takes != AMPI_REFUSED, "%s", rule->why);
     AMPI_STAGE(!p->holds || !ampi_is_on(s) || p->scaler == s,
-        "the set's accumulation window holds the scale of a different scaler");
+        "the set's accumulation window holds the scale of a different scaler, or was begun without one");
     return AMP_OK;
 }
 

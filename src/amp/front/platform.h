@@ -71,7 +71,13 @@ extern "C++" {
 #  define AMPI_NEON
 #  include <arm_neon.h>
 #endif
-#if !defined(__SSE2__) && !defined(__aarch64__)
+/* The floating-point control word, where arithmetic has one and it can be reached at once; else C99's environment,
+   which is slower: x87 beside SSE2 has two. */
+#if defined(__SSE2__) && defined(__SSE2_MATH__) && defined(__GNUC__) && !defined(__TINYC__)
+#  define AMPI_MXCSR
+#elif defined(__aarch64__) && defined(__GNUC__)
+#  define AMPI_FPCR
+#else
 #  include <fenv.h>
 #endif
 #if defined(AMP_CUDA_NVTX)

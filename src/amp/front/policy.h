@@ -83,8 +83,17 @@ static void ampi_policy_level(amp_policy *p, amp_preset preset, amp_dtype low) {
     p->loss_scale = 1.0f;
     p->num_losses = 1;
     if (l->family == AMPI_APEX) p->max_scale = 16777216.0f;
-    if (l->dynamic && p->low == AMP_F16)
-        ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
+    if (!l->dynamic) return;
+    ampi_policy_dynamic(p, preset == AMP_PRESET_MINDSPORE_O2 ? 16777216.0f : 65536.0f);
+    if (p->low == AMP_BF16) p->scaling = AMP_SCALER_OFF;
+}
+/* BF16 needs no dynamic loss scale; its number stays, so that F16 gets it back. */
+static void ampi_policy_lower(amp_policy *p, amp_dtype low) {
+    p->low = low;
+    if (low == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC)
+        p->scaling = AMP_SCALER_OFF;
+    else if (low == AMP_F16 && p->scaling == AMP_SCALER_OFF && p->loss_scale != 1.0f)
+        p->scaling = AMP_SCALER_DYNAMIC;
 }
 
 /* ---- overrides: a property by name gets a value ---- */
@@ -131,7 +140,7 @@ static amp_status ampi_set_cast_model(amp_ctx *ctx, const ampi_override *o) { /*
     AMPI_CHECK(
         t == AMP_AUTO || ampi_is_model_dtype(t), "%s is %s; f32, f16 or bf16 is needed", o->name, amp_dtype_name(t));
     o->p->cast_model = t;
-    if (ampi_is_half(t)) o->p->low = t;
+    if (ampi_is_half(t)) ampi_policy_lower(o->p, t);
     if (t != AMP_AUTO && o->p->cast_outputs == AMP_AUTO) o->p->cast_outputs = AMP_F32;
     return AMP_OK;
 }
@@ -164,11 +173,7 @@ static amp_status ampi_set_low(amp_ctx *ctx, const ampi_override *o) {
     }
     AMPI_CHECK(ampi_is_half(t), "%s is %s; f16 or bf16 is needed", o->name, amp_dtype_name(t));
     if (p->cast_model == p->low) p->cast_model = t;
-    p->low = t;
-    if (t == AMP_BF16 && p->scaling == AMP_SCALER_DYNAMIC)
-        p->scaling = AMP_SCALER_OFF;
-    else if (t == AMP_F16 && p->scaling == AMP_SCALER_OFF && p->loss_scale != 1.0f)
-        p->scaling = AMP_SCALER_DYNAMIC; /* it was BF16 that needed none */
+    ampi_policy_lower(p, t);
     return AMP_OK;
 }
 static amp_status ampi_set_loss_scale(amp_ctx *ctx, const ampi_override *o) {

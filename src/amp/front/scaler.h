@@ -84,7 +84,7 @@ static amp_status ampi_do_scaler_create(
     amp_status st;
     void *mem;
     AMPI_CHECK_CREATE(out, version, size, &d, desc);
-    if (!ampi_nonzero(d.scale)) d.scale = 65536.0f;
+    if (!ampi_nonzero(d.scale) || (d.mode == AMP_SCALER_OFF && !ampi_is_scale(d.scale))) d.scale = 65536.0f;
     AMPI_TRY(ampi_check_scale(ctx, "desc.scale", d.scale));
     if (d.mode != AMP_SCALER_OFF) { /* of one that is OFF no rule counts */
         state.scale = d.scale;
@@ -305,19 +305,22 @@ static amp_status ampi_check_unscaled(amp_ctx *ctx, const amp_array *dst, const 
     }
     return AMP_OK;
 }
-/* In place: what stands in the list twice would be divided twice. Most lists lie in the order of their addresses. */
+/* In place: what stands in the list twice would be divided twice. Most lists lie in the order of their addresses, or
+   against it. */
 static amp_status ampi_check_once(amp_ctx *ctx, const amp_array *grads, size_t n) {
-    uintptr_t end = 0; /* of all so far */
+    uintptr_t least = UINTPTR_MAX, end = 0; /* of all so far */
     size_t i, k;
     for (i = 0; i < n; i++) {
         const uintptr_t first = (uintptr_t)grads[i].data;
         const size_t bytes = grads[i].count * amp_dtype_size(grads[i].dtype);
-        for (k = 0; first < end && k < i; k++) {
+        const int between = bytes && first < end && first + bytes > least;
+        for (k = 0; between && k < i; k++) {
             const size_t before = grads[k].count * amp_dtype_size(grads[k].dtype);
             AMPI_CHECK(!ampi_overlap(grads[i].data, bytes, grads[k].data, before), "grads[%llu] overlaps grads[%llu]",
                 AMPI_ULL(i), AMPI_ULL(k));
         }
-        if (end < first + bytes) end = first + bytes;
+        if (bytes && first < least) least = first;
+        if (bytes && first + bytes > end) end = first + bytes;
     }
     return AMP_OK;
 }

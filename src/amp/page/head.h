@@ -65,8 +65,8 @@
                65504), and |x| <= 2^-25 becomes 0. NaN stays NaN (made quiet, upper payload bits kept). The sign is
                kept, even of zero: -2^-26 becomes -0. Integer arithmetic only (with -mf16c: instructions that fix their
                own rounding mode and raise exception flags), so the bits are the same on x86, ARM and big-endian
-               machines, under -ffast-math (clang from 17 on: with -fno-finite-math-only), FTZ/DAZ, any rounding mode
-               and x87 (tests: test_formats.c, compile/inline.c; all floats: exhaustive.c; ARM, big-endian: matrix.sh).
+               machines, under -ffast-math (clang from 17, Apple's from 16: with -fno-finite-math-only), FTZ/DAZ, any
+               rounding mode and x87 (tests: test_formats.c, compile/inline.c, exhaustive.c; other machines: matrix.sh).
                Arithmetic (update, norm, activations, softmax) gives the bits of the default IEEE environment, whatever
                the compiler flags (tests/test_modes.c), but for x87 (-m32, -mfpmath=387), -ffast-math on POWER, payloads
                of NaN that operations make. Activations and softmax use fused multiply-adds. The paths sse2 and scalar
@@ -83,11 +83,11 @@
                Arrays may be yours or come from amp_alloc. Their addresses are multiples of the element size (on the CPU
                any will do for an amp_array, but for FP32 weights and u of amp_apply). Verbs of class setup allocate,
                by the context's allocator. Four others may: amp_param_read and _write (layouts without FP32 masters) and
-               amp_state_save use up to 2 MiB of host memory while they run, amp_state_load as much as the file has.
-               Verbs in the first autocast scope may enlarge its arena (>>policy). Plan files of CUDA take host memory.
-               Nothing else allocates (tests/test_modes.c). Allocators of yours: desc.allocator of amp_cpu_create and
-               amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all context memory by
-               label, except the context's own fixed workspace.
+               amp_state_save use up to 2 MiB of host memory while they run, amp_state_load as much as the file has. An
+               autocast scope that needs more room than any before may enlarge its arena (>>policy). Plan files of CUDA
+               take host memory. Nothing else allocates (tests/test_modes.c). Allocators of yours: desc.allocator of
+               amp_cpu_create and amp_cuda_create, and for host memory of a CUDA context desc.host. amp_ledger lists all
+               context memory by label, except the context's own fixed workspace.
 
    >>threads   Only one thread at a time may use a context and the objects made on it; different threads may use
                different contexts. A verb that finds its context in use changes nothing and returns AMP_ERR_BUSY, if the
@@ -102,7 +102,7 @@
                host     touches host state only.
                setup    allocates or frees; may synchronise; AMP_ERR_CAPTURE in a capture (amp_free: later, 64 at most).
                enqueue  on CUDA: queued on the context's stream, without allocation or waiting; legal in a capture.
-                        Exceptions: the first autocast scope (>>memory), amp_copy_async of pageable host memory.
+                        Exceptions: an autocast scope that grows (>>memory), amp_copy_async of pageable host memory.
                query    waits, and returns a result to the host; AMP_ERR_CAPTURE in a capture, which stays valid.
                On the CPU a verb is done when it returns. Only amp_ctx_destroy can break a capture of another stream.
 

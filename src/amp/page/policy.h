@@ -29,16 +29,15 @@ typedef struct amp_autocast_desc { /* "outer": of the surrounding region; withou
     amp_dtype pin;            /* dtype that every operation of the region gets (to_float); AMP_AUTO => by the lists */
     uint32_t if_enabled;      /* 1: nothing happens unless an enabled region is open (with pin: custom_fwd's) */
     int32_t cache;            /* 0 => outer; 1 on; AMP_NONE off */
-    size_t arena; /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
-                       of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); the first scope enlarges it */
-    size_t
-        entries; /* outermost: copies in the cache, where each dtype and each capture has its own; NO_MEMORY when they
-                       are used up. 0 => one per FP32 parameter, and 64 */
+    size_t arena;   /* outermost: bytes for copies, and no more: NO_MEMORY when they are used up. 0 => room for copies
+                       of the FP32 parameters and AMP_AUTOCAST_SPARE more (disabled: 0); it grows with what is needed */
+    size_t entries; /* outermost: copies in the cache, one for each dtype and each capture; NO_MEMORY when they are used
+                       up. 0 => one per FP32 parameter, and 64 */
     uint64_t _end;
 } amp_autocast_desc;
 
 /* Opens a region; desc NULL => defaults. An outermost begin allocates the arena (ledger label "autocast") if the
-   present one is too small, and keeps it for the next scope. In the first scope a verb that runs out of room allocates
+   present one is too small, and keeps it for the next scope. A verb that runs out of room there allocates
    a larger one, and the next outermost begin makes one of the size that was needed. In a capture the verb returns
    NO_MEMORY, and the sentence says how much is needed; so does amp_autocast_get (.peak). STAGE beyond
    AMP_AUTOCAST_DEPTH, CAPTURE if it had to allocate in a capture. Class: setup, or host where it need not allocate. */

@@ -71,8 +71,9 @@ typedef struct amp_gemm_desc { /* D[m,n] = act( alpha * op(A)[m,k] * op(B)[k,n] 
 
 /* d may be c, with the same leading dimension and stride; otherwise d overlaps no input. An FP8 d saturates. FP8 on
    CUDA without AMP_GEMM_EMULATE needs sm_89+ and an algorithm of cuBLASLt. As far as is known it has: x w^T only
-   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k and leading dimensions multiples of 16 (any m), beta 0 for
-   an FP8 d; else UNSUPPORTED says why. Class: enqueue. */
+   (trans_a 0, trans_b 1; sm_100: any), not both E5M2, n, k, leading dimensions and strides multiples of 16 (any m), a,
+   b and d aligned to 16 bytes; for an FP8 d beta 0, and no E5M2 of two E4M3; else UNSUPPORTED says why. Class: enqueue.
+   */
 AMP_API amp_status amp_gemm(amp_ctx *ctx, const amp_gemm_desc *desc);
 /* One sentence on how amp_gemm(ctx, desc) runs, and why, into text[bytes], cut to fit; *d_dtype is set. Class: host. */
 AMP_API amp_status amp_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_desc *desc);

@@ -6,7 +6,7 @@
      AdamW  w *= 1 - lr*wd, then as Adam without the first term          (bc = 1 - beta^t; t counts taken steps only)
      Lion   w *= 1 - lr*wd;  w -= lr * sign(b1*m + (1-b1)*u);  m = b2*m + (1-b2)*u     (b2 0.99; arXiv 2302.06675)
    Each operation is rounded to FP32 on its own, without fused multiply-add; bc1, bc2, lr/bc1 and 1/sqrt(bc2) are
-   computed once per step in double, powers by repeated squaring. The definitions are those of torch.optim. */
+   computed once per step in double, powers by repeated squaring. They are torch.optim's; Lion is the paper's. */
 
 #define AMP_GROUPS 8 /* parameter groups with hyper-parameters of their own */
 
