@@ -43,6 +43,12 @@ static void layer_init(float *w, const shape *s, size_t i, uint64_t seed) {
 }
 
 /* The built-in digits, or MNIST and the like from a folder of IDX files; a batch has `parts` times s->rows images. */
+static void check_labels(const images *m) {
+    size_t i;
+    for (i = 0; i < m->count; i++)
+        if (m->label[i] < 0 || m->label[i] >= CLASSES)
+            fail("label %d of image %lu: 0 to %d are known here", (int)m->label[i], (unsigned long)i, CLASSES - 1);
+}
 static void load_data(const char *folder, shape *s, size_t parts, images *train, images *test) {
     if (folder) {
         *train = load_idx(folder, "train-images-idx3-ubyte", "train-labels-idx1-ubyte");
@@ -51,6 +57,11 @@ static void load_data(const char *folder, shape *s, size_t parts, images *train,
         load_builtin(train, test);
     }
     s->pixels = train->pixels;
+    if (test->pixels != train->pixels)
+        fail("the images have %lu pixels to train on, and %lu to test with", (unsigned long)train->pixels,
+            (unsigned long)test->pixels);
+    check_labels(train);
+    check_labels(test);
     if (s->layers > NET_LAYERS) fail("--layers %lu: at most %d", (unsigned long)s->layers, NET_LAYERS);
     if (s->rows > train->count / parts || s->rows > test->count)
         fail("--rows %lu: a batch would have more images than there are", (unsigned long)s->rows);

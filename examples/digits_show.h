@@ -54,8 +54,9 @@ static void print_table(const runs *all, const options *o) {
             lost += r[i].lost / o->seeds;
             time += r[i].seconds / o->seeds;
         }
-        sprintf(accuracy, wide ? "%.1f%% +-%.1f" : "%.1f%%", 100 * all->accuracy[m].mean, 100 * all->accuracy[m].sd);
-        sprintf(loss, wide ? "%.4f +-%.4f" : "%.4f", all->loss[m].mean, all->loss[m].sd);
+        snprintf(accuracy, sizeof accuracy, wide ? "%.1f%% +-%.1f" : "%.1f%%", 100 * all->accuracy[m].mean,
+            100 * all->accuracy[m].sd);
+        snprintf(loss, sizeof loss, wide ? "%.4f +-%.4f" : "%.4f", all->loss[m].mean, all->loss[m].sd);
         if (modes[m].scaling == AMP_SCALER_OFF)
             strcpy(scale, "-");
         else

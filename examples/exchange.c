@@ -59,7 +59,7 @@ static void copy_out(amp_ctx *ctx, tensor *t, size_t i, const char *ending, amp_
 }
 static void write_and_free(const char *base, const char *what, tensor *t, size_t n) {
     char path[256];
-    snprintf(path, sizeof path, "%s.%s", base, what);
+    if (snprintf(path, sizeof path, "%s.%s", base, what) >= (int)sizeof path) fail("%s: the path is too long", base);
     write_tensors(path, t, n);
     while (n--)
         free(t[n].data);
@@ -172,7 +172,7 @@ static void demonstrate(amp_ctx *ctx, amp_params *p) {
 int main(int argc, char **argv) {
     amp_ctx *ctx = open_context("cpu", &(amp_cpu_desc){.threads = 1});
     amp_params *p = new_set(ctx);
-    int steps = argc == 4 ? atoi(argv[1]) : 0;
+    int steps = argc == 4 ? (int)option_number("STEPS", argv[1], 1, 1e9, 1) : 0;
     if (argc == 1)
         demonstrate(ctx, p);
     else if (argc == 2)

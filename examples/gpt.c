@@ -61,6 +61,7 @@ static const gpt_shape shapes[SHAPES] = {
 };
 
 enum { FP32, BF16, FP16_DYNAMIC, FP16_STATIC, SPLIT, FP16, IN_ALL, FP8 = IN_ALL, SPLIT8, SPLIT8_STOCHASTIC, MODES };
+typedef char every_mode_has_a_style[(int)MODES <= PLOT_MAX ? 1 : -1];
 static const gpt_mode modes[MODES] = {
     {"fp32", AMP_F32, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0, 0},
     {"bf16", AMP_BF16, AMP_MASTER_F32, AMP_SCALER_OFF, 0, 0, 0, 0},
@@ -362,7 +363,7 @@ static void print_run(const options *o, const gpt_mode *m, uint64_t seed, const 
     double step = r->seconds / (double)r->timed, tokens = (double)(o->s.batch * o->s.context), mib = 1048576;
     char scale[16] = "-", validation[16] = "";
     if (m->scaling != AMP_SCALER_OFF) sprintf(scale, "2^%.0f", log2((double)r->scale));
-    if (r->validation > 0 || r->validation < 0) sprintf(validation, "%.4f", r->validation);
+    if (r->validation > 0 || r->validation < 0) snprintf(validation, sizeof validation, "%.4f", r->validation);
     printf("%-13s %4lu %10s %9.4f %7lu %6s %9.0f %8.1f %5.0f%% %5.0f%% %9.1f %9.1f  %s\n", m->name, (unsigned long)seed,
         validation, r->training, (unsigned long)r->skipped, scale, tokens / step, 1000 * step,
         100 * r->step_flops / r->peak_flops / step, 100 * r->step_bytes / r->peak_bytes / step, (double)r->model / mib,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLOT_MAX  8
+#define PLOT_MAX  9
 #define PLOT_GREY "#555555"
 #define PLOT_BAD  "#D55E00" /* what goes wrong: lost gradients, skipped steps */
 #define PLOT_WARN "#A84300" /* the same for small text, which needs more contrast */
@@ -20,7 +20,7 @@ typedef struct plot_style {
     const char *colour, *dash;
     double width;
 } plot_style;
-static const plot_style plot_styles[8] = {
+static const plot_style plot_styles[PLOT_MAX] = {
     {"#B8B8B8", "", 9.0}, /* wide curves are drawn first, the others on top of them */
     {"#D55E00", "", 2.2},
     {"#E69F00", "9 5", 2.2},
@@ -29,6 +29,7 @@ static const plot_style plot_styles[8] = {
     {"#00B285", "7 4 2 4", 1.8},
     {"#CC79A7", "12 4", 1.8},
     {"#56467D", "4 3", 1.8},
+    {"#8C5A2B", "1 4", 1.8},
 };
 
 typedef struct plot_curve {
