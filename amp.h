@@ -1688,21 +1688,32 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
         AMPI_GUARD(r); \
         return r; \
     }
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
+#    define AMPI_SSE_BY_NAME
+#    define AMPI_BY_NAME(name, T, instruction) \
+    AMP_INLINE T name(T a, T b) { \
+        __asm__("{" instruction " %1, %0|" instruction " %0, %1}" : "+x"(a) : "x"(b)); \
+        return a; \
+    }
+#  endif
+#  if defined(AMPI_SSE_BY_NAME) && !defined(__SSE2_MATH__) /* the operators would be x87's, which round doubles twice */
+AMPI_BY_NAME(amp_add, float, "addss")
+AMPI_BY_NAME(amp_sub, float, "subss")
+AMPI_BY_NAME(amp_mul, float, "mulss")
+AMPI_BY_NAME(amp_dadd, double, "addsd")
+AMPI_BY_NAME(amp_dsub, double, "subsd")
+AMPI_BY_NAME(amp_dmul, double, "mulsd")
+#  else
 AMPI_OP2(amp_add, float, +)
 AMPI_OP2(amp_sub, float, -)
 AMPI_OP2(amp_mul, float, *)
 AMPI_OP2(amp_dadd, double, +)
 AMPI_OP2(amp_dsub, double, -)
 AMPI_OP2(amp_dmul, double, *)
-#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
-AMP_INLINE float amp_div(float a, float b) {
-    __asm__("{divss %1, %0|divss %0, %1}" : "+x"(a) : "x"(b));
-    return a;
-}
-AMP_INLINE double amp_ddiv(double a, double b) {
-    __asm__("{divsd %1, %0|divsd %0, %1}" : "+x"(a) : "x"(b));
-    return a;
-}
+#  endif
+#  ifdef AMPI_SSE_BY_NAME
+AMPI_BY_NAME(amp_div, float, "divss")
+AMPI_BY_NAME(amp_ddiv, double, "divsd")
 AMP_INLINE float amp_sqrt(float a) {
     float r;
     __asm__("{sqrtss %1, %0|sqrtss %0, %1}" : "=x"(r) : "x"(a));
@@ -1814,6 +1825,8 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
 #undef AMPI_OP1
 #undef AMPI_OP2
+#undef AMPI_BY_NAME
+#undef AMPI_SSE_BY_NAME
 
 /* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
 
@@ -8631,7 +8644,7 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
     AMPI_TRY(ampi_check_saved(ctx, "aux", layer.l.aux, layer.l.act, layer.ny, layer.l.rows, layer.l.out, 0));
     AMPI_CHECK(!layer.l.aux.data || ampi_aux_fits(&layer.l), "aux is %s, but y is %s",
         amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
-    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
+    AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
     st = ampi_forward_run(ctx, &layer);
     if (st == AMP_OK && desc->record) *desc->record = made;
@@ -8931,6 +8944,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
     if (j.out.dtype == AMP_AUTO) j.out.dtype = j.in.dtype;
     if (back) {
         j.saved = aux ? d->x : d->y;
+        if (j.saved.dtype == AMP_AUTO) j.saved.dtype = d->x.dtype;
         AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, "desc.dy", j.in, j.count));
         AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, aux ? "desc.x" : "desc.y", j.saved, j.count));
     } else {
@@ -9210,6 +9224,7 @@ static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     AMPI_TRY(ampi_forward_dtypes(ctx, f, &made));
     v->made = made;
     v->fp8 = f->fp8;
+    if (f->fp8 && v->gradients) AMPI_TRY(ampi_check_source(ctx, "desc.xent.dlogits", v->dlogits));
     if (!f->fp8) {
         AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, AMPI_FORWARD, &l->x));
         AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, AMPI_FORWARD, &l->w));

@@ -216,13 +216,24 @@ c_family() {
     # arithmetic in x87 registers beside SSE2: two control words
     if flag "$cc" c -mfpmath=387; then
         # shellcheck disable=SC2086
+        runs "$cc: rounding modes" "$cc" -std=c99 -O1 $WARN rounding.c
+        plain=$("$tmp/a" hash)
+        # shellcheck disable=SC2086
         runs "$cc: rounding modes, -mfpmath=387" "$cc" -std=c99 -O1 -mfpmath=387 $WARN rounding.c
+        must "$cc: -mfpmath=387, the same bits" [ "$("$tmp/a" hash)" = "$plain" ]
     else skip "$cc has no -mfpmath=387"; fi
     # the other syntax of assembly, for inline functions and for the whole
     if flag "$cc" c -masm=intel; then
         # shellcheck disable=SC2086
         must "$cc: quotients, -masm=intel" "$cc" -std=c99 -O2 -masm=intel $WARN quotients.c -o "$tmp/a" -lm && must "$cc: quotients, -masm=intel, the same bits" [ "$("$tmp/a")" = "$right" ]
-        printf '#include <cpuid.h>\nunsigned f(void) { unsigned a, b, c, d; __cpuid(0, a, b, c, d); return a + b + c + d; }\n' >"$tmp/id.c"
+        cat >"$tmp/id.c" <<'END'
+#include <cpuid.h>
+unsigned f(void) {
+    unsigned a, b, c, d;
+    __cpuid(0, a, b, c, d);
+    return a + b + c + d;
+}
+END
         if "$cc" -masm=intel -c "$tmp/id.c" -o "$tmp/a.o" >/dev/null 2>&1; then
             must "$cc: the whole, -masm=intel" "$cc" -O1 -masm=intel -c -x c -DAMP_IMPLEMENTATION ../../amp.h -o "$tmp/a.o"
         else skip "$cc's own cpuid.h does not take -masm=intel"; fi

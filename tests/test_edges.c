@@ -402,6 +402,23 @@ static void words_beside_four_bytes(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* An activation's y of no dtype is x's, forward and back. */
+static void activation_auto(t_run *t) {
+    const float x[4] = {-1, 2, -3, 4}, dy[4] = {1, 1, 1, 1}, want[4] = {0, 1, 0, 1};
+    amp_activation_desc a = AMP_ZERO;
+    float got[4];
+    a.count = 4;
+    a.act = AMP_RELU;
+    a.x = amp_arr(t_put(t, x, 16), AMP_F32);
+    a.y = amp_arr(t_alloc(t, 16), AMP_AUTO);
+    CHECK_OK(amp_activation(t->ctx, &a));
+    a.dy = amp_arr(t_put(t, dy, 16), AMP_F32);
+    a.dx = amp_arr(t_alloc(t, 16), AMP_AUTO);
+    CHECK_OK(amp_activation(t->ctx, &a));
+    t_get(t, got, a.dx.data, 16);
+    CHECK_BITS(got, want, 4, 4);
+}
+
 /* ---- layers and losses ---- */
 
 static void softmax_alone(t_run *t) {
@@ -860,8 +877,8 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.apply_without_moments", apply_without_moments, T_ALL}, {"edges.unscaled_lists", unscaled_lists, T_ALL},
     {"edges.begun_beside_an_element", begun_beside_an_element, T_ALL},
     {"edges.words_beside_four_bytes", words_beside_four_bytes, T_ALL}, {"edges.softmax_alone", softmax_alone, T_ALL},
-    {"edges.largest_of_zeros", largest_of_zeros, T_ALL}, {"edges.layers_too_large", layers_too_large, T_ALL},
-    {"edges.dy_beside_its_inputs", dy_beside_its_inputs, T_ALL},
+    {"edges.activation_auto", activation_auto, T_ALL}, {"edges.largest_of_zeros", largest_of_zeros, T_ALL},
+    {"edges.layers_too_large", layers_too_large, T_ALL}, {"edges.dy_beside_its_inputs", dy_beside_its_inputs, T_ALL},
     {"edges.chain_uninitialised", chain_uninitialised, T_ALL}, {"edges.policy_texts", policy_texts, T_ALL},
     {"edges.policy_scales", policy_scales, T_ALL}, {"edges.banned_product", banned_product, T_ALL},
     {"edges.pinned_output", pinned_output, T_ALL}, {"edges.beside_a_weight", beside_a_weight, T_CPU},

@@ -72,21 +72,32 @@ AMP_INLINE int amp_less(float a, float b) { /* -use_fast_math would flush subnor
         AMPI_GUARD(r); \
         return r; \
     }
+#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
+#    define AMPI_SSE_BY_NAME
+#    define AMPI_BY_NAME(name, T, instruction) \
+    AMP_INLINE T name(T a, T b) { \
+        __asm__("{" instruction " %1, %0|" instruction " %0, %1}" : "+x"(a) : "x"(b)); \
+        return a; \
+    }
+#  endif
+#  if defined(AMPI_SSE_BY_NAME) && !defined(__SSE2_MATH__) /* the operators would be x87's, which round doubles twice */
+AMPI_BY_NAME(amp_add, float, "addss")
+AMPI_BY_NAME(amp_sub, float, "subss")
+AMPI_BY_NAME(amp_mul, float, "mulss")
+AMPI_BY_NAME(amp_dadd, double, "addsd")
+AMPI_BY_NAME(amp_dsub, double, "subsd")
+AMPI_BY_NAME(amp_dmul, double, "mulsd")
+#  else
 AMPI_OP2(amp_add, float, +)
 AMPI_OP2(amp_sub, float, -)
 AMPI_OP2(amp_mul, float, *)
 AMPI_OP2(amp_dadd, double, +)
 AMPI_OP2(amp_dsub, double, -)
 AMPI_OP2(amp_dmul, double, *)
-#  if defined(__SSE2__) && defined(__GNUC__) && !defined(__TINYC__) && !defined(AMP_DEVICE) && !defined(__wasm__)
-AMP_INLINE float amp_div(float a, float b) {
-    __asm__("{divss %1, %0|divss %0, %1}" : "+x"(a) : "x"(b));
-    return a;
-}
-AMP_INLINE double amp_ddiv(double a, double b) {
-    __asm__("{divsd %1, %0|divsd %0, %1}" : "+x"(a) : "x"(b));
-    return a;
-}
+#  endif
+#  ifdef AMPI_SSE_BY_NAME
+AMPI_BY_NAME(amp_div, float, "divss")
+AMPI_BY_NAME(amp_ddiv, double, "divsd")
 AMP_INLINE float amp_sqrt(float a) {
     float r;
     __asm__("{sqrtss %1, %0|sqrtss %0, %1}" : "=x"(r) : "x"(a));
@@ -198,6 +209,8 @@ AMP_INLINE float ampi_recip(float d) { return amp_div(1.0f, d); }
 #endif
 #undef AMPI_OP1
 #undef AMPI_OP2
+#undef AMPI_BY_NAME
+#undef AMPI_SSE_BY_NAME
 
 /* ---- doubles as a storage format.   tests: tests/test_arrays.c ---- */
 

@@ -317,7 +317,7 @@ static amp_status ampi_forward(amp_ctx *ctx, const amp_linear_desc *desc, const 
     AMPI_TRY(ampi_check_saved(ctx, "aux", layer.l.aux, layer.l.act, layer.ny, layer.l.rows, layer.l.out, 0));
     AMPI_CHECK(!layer.l.aux.data || ampi_aux_fits(&layer.l), "aux is %s, but y is %s",
         amp_dtype_name(layer.l.aux.dtype), amp_dtype_name(layer.l.y.dtype));
-    if (!layer.l.fp8) AMPI_TRY(ampi_forward_extents(ctx, &layer));
+    AMPI_TRY(ampi_forward_extents(ctx, &layer));
     mark = ampi_scope_mark(ctx);
     st = ampi_forward_run(ctx, &layer);
     if (st == AMP_OK && desc->record) *desc->record = made;
@@ -617,6 +617,7 @@ static amp_status ampi_do_activation(amp_ctx *ctx, const amp_activation_desc *d)
     if (j.out.dtype == AMP_AUTO) j.out.dtype = j.in.dtype;
     if (back) {
         j.saved = aux ? d->x : d->y;
+        if (j.saved.dtype == AMP_AUTO) j.saved.dtype = d->x.dtype;
         AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, "desc.dy", j.in, j.count));
         AMPI_TRY(ampi_check_map(ctx, "desc.dx", j.out, aux ? "desc.x" : "desc.y", j.saved, j.count));
     } else {

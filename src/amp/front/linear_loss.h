@@ -160,6 +160,7 @@ static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     AMPI_TRY(ampi_forward_dtypes(ctx, f, &made));
     v->made = made;
     v->fp8 = f->fp8;
+    if (f->fp8 && v->gradients) AMPI_TRY(ampi_check_source(ctx, "desc.xent.dlogits", v->dlogits));
     if (!f->fp8) {
         AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, AMPI_FORWARD, &l->x));
         AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, AMPI_FORWARD, &l->w));

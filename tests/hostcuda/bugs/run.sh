@@ -87,7 +87,10 @@ $k { cooperative_groups::reduce_update_async(cooperative_groups::coalesced_threa
         '3:' 'hostcuda: cooperative_groups::reduce_update_async is not supported'
     [ ! -r "${CUDA_HOME:-/usr/local/cuda}/include/nccl.h" ] && [ ! -r /usr/include/nccl.h ] ||
         refused '#include <nccl.h>
-int main() { ncclComm_t c; return ncclCommInitAll(&c, 1, 0); }' '' 'ncclCommInitAll is not supported; .* ncclCommInitRank'
+int main() {
+    ncclComm_t c;
+    return ncclCommInitAll(&c, 1, 0);
+}' '' 'ncclCommInitAll is not supported; .* ncclCommInitRank'
     told plain '#include <assert.h>
 __global__ void k(int n) { assert((int)threadIdx.x < n); }
 int main() { k<<<2, 4>>>(3); cudaDeviceSynchronize(); }' '2: assertion `(int)threadIdx.x < n'"'"' failed' 'kernel k, block (0,0,0), thread (3,0,0)'
