@@ -2622,7 +2622,7 @@ static void vocabulary_room_of(t_run *t, size_t classes, amp_dtype type, amp_dty
     static float there; /* never read: the query looks at no array */
     amp_linear_xent_desc d = AMP_ZERO;
     size_t bytes = 0;
-    d.linear.rows = 4096;
+    d.linear.rows = 3000; /* with 2^17 classes no more than a size_t of 32 bits can count */
     d.linear.in = 16;
     d.linear.out = classes;
     d.linear.x = d.linear.w = amp_arr(&there, type);
