@@ -183,7 +183,7 @@ install: ## the headers, amp.pc and CMake's package under $(DESTDIR)$(PREFIX)
 	install -m 644 cmake/ampConfig.cmake "$$INTO/share/cmake/amp"
 	sed 's|@AMP_VERSION@|$(VERSION)|' cmake/ampConfigVersion.cmake.in > "$$INTO/share/cmake/amp/ampConfigVersion.cmake"
 	@awk 'BEGIN { p = ENVIRON["FROM"]; gsub(/["\\`]/, "\\\\&", p); gsub(/#/, "\\#", p) } \
-	    /^prefix=/ { $$0 = "prefix=" p } { sub(/@VERSION@/, "$(VERSION)"); print }' amp.pc.in > "$$INTO/share/pkgconfig/amp.pc"
+	    /^prefix=/ { $$0 = "prefix=" p } { sub(/@VERSION@/, "$(VERSION)"); sub(/@INCLUDEDIR@/, "include"); gsub(/@QUOTE@/, "\""); print }' amp.pc.in > "$$INTO/share/pkgconfig/amp.pc"
 uninstall: ## what install and install-shared put there
 	for f in $(INSTALLED) lib/libamp.so.$(VERSION) lib/libamp.so.$(SOVERSION) lib/libamp.so; do rm -f "$$INTO"/$$f; done
 	-rmdir "$$INTO/share/cmake/amp" 2>/dev/null || true
@@ -191,8 +191,9 @@ uninstall: ## what install and install-shared put there
 # A library of the CPU context for those who want one: versioned symbols, only amp_*.
 SOVERSION := $(basename $(VERSION))
 SHARED := $(BUILD)/libamp.so.$(VERSION)
+OF_SHARED := $(if $(filter Darwin,$(shell uname)),-install_name$(comma)@rpath/libamp.so.$(SOVERSION),-soname$(comma)libamp.so.$(SOVERSION)$(comma)--version-script$(comma)cmake/amp.map)
 $(SHARED): tests/impl.c amp.h cmake/amp.map $(BUILD)/flags
-	$(CC) $(C99) $(CFLAGS) -fPIC -shared -Wl,-soname,libamp.so.$(SOVERSION) -Wl,--version-script,cmake/amp.map $< -o $@ $(LIBS)
+	$(CC) $(C99) $(CFLAGS) -fPIC -shared -Wl,$(OF_SHARED) $< -o $@ $(LIBS)
 shared: $(SHARED) ## libamp.so.$(VERSION), the CPU context with versioned symbols; install-shared installs it
 install-shared: $(SHARED)
 	install -d "$$INTO/lib"
@@ -215,6 +216,7 @@ dist: ## $(BUILD)/dist: the tarball of this version, the two headers alone, SHA2
 	@tools/dist.sh $(VERSION) $(BUILD)/dist
 .PHONY: uninstall shared install-shared python python-cuda dist
 clean: ## removes $(BUILD)
+	@[ ! -e $(BUILD) ] || [ -e $(BUILD)/flags ] || { echo 'make clean: $(BUILD) has no file "flags", so it was not made here; remove it yourself'; exit 1; }
 	rm -rf $(BUILD)
 help: ## this list
 	@(awk -F':.*## ' '/^[a-z-]+:.*## / && !seen[$$1]++ { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST); echo; \

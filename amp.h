@@ -821,7 +821,7 @@ typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) wi
    If a parameter's model copy has the wanted dtype, it is used without a cast. FP32 parameters, and arrays with
    AMP_CACHE in flags, are cast once and kept until the outermost end, or until their set steps. The cast of an array
    that no set owns is kept for one iteration: until amp_scaler_update, a step of any set, or a forward after an
-   amp_linear_backward that read it. Everything else is cast for one call. */
+   amp_linear_backward or amp_linear_cross_entropy that read it for dx. Everything else is cast for one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */
@@ -7298,7 +7298,7 @@ typedef struct ampi_cached {
     uint32_t valid; /* 2: no set owns the source, and a backward has read it: for backwards only */
 } ampi_cached;
 
-typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_PLAN } ampi_reader; /* of an operand; PLAN: not yet */
+typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_BOTH, AMPI_PLAN } ampi_reader; /* PLAN: not yet */
 
 typedef struct ampi_arenas {
     void **list;
@@ -7721,11 +7721,11 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* A cached cast is read: is it what is wanted? A backward ends the iteration for an array that no set owns: a forward
-   that comes after it casts anew. */
+/* A cached cast is read: is it what is wanted? A backward, alone or behind its forward in one verb, ends the iteration
+   for an array that no set owns: a forward that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    const uint32_t ends = reader == AMPI_BACKWARD && !k->set;
+    const uint32_t ends = (reader == AMPI_BACKWARD || reader == AMPI_BOTH) && !k->set;
     k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
@@ -9227,7 +9227,7 @@ static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     if (f->fp8 && v->gradients) AMPI_TRY(ampi_check_source(ctx, "desc.xent.dlogits", v->dlogits));
     if (!f->fp8) {
         AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, AMPI_FORWARD, &l->x));
-        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, AMPI_FORWARD, &l->w));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, l->dx.data ? AMPI_BOTH : AMPI_FORWARD, &l->w));
         f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
         f->l.w = l->w;
     }

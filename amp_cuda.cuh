@@ -128,10 +128,15 @@ typedef struct CUstream_st *amp_stream;
 /* Device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; on another stream use it only after an
    event. From the device's default pool, which gives what is free back to the system at the next synchronisation unless
    you raise its cudaMemPoolAttrReleaseThreshold. */
-#define AMP_CUDA_POOL  1u
+#define AMP_CUDA_POOL             1u
 /* Wait after each launch and check it, so that an error is reported by the call that made it (not while the stream is
    being captured). */
-#define AMP_CUDA_DEBUG 2u
+#define AMP_CUDA_DEBUG            2u
+/* The update of amp_step and amp_update is launched while their inspection runs, and waits on the GPU for what it finds
+   (programmatic dependent launch). No bit depends on it; in a capture the edge between the two kernels is programmatic.
+   It changes nothing before sm_90, with a driver older than CUDA 12.3's, for code compiled for sm_89 or older, on the
+   legacy stream and in a step that counts lost updates. Off unless asked for: no GPU has timed it yet. */
+#define AMP_CUDA_DEPENDENT_LAUNCH 4u
 
 typedef struct amp_cuda_desc {
     uint32_t _begin;
@@ -329,6 +334,15 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #    define AMP_NEVER_HERE()  __builtin_unreachable()
 #    define AMP_UNROLL        _Pragma("unroll")
 #    define AMP_NO_UNROLL     _Pragma("unroll 1")
+#    if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+/* AMP_CUDA_DEPENDENT_LAUNCH: from here on the kernel behind this one may begin; and in that kernel, which touches no
+   memory but its own before: this one has ended, and all that it wrote is seen. Elsewhere it begins only then. */
+#      define AMP_LET_FOLLOW() asm volatile("griddepcontrol.launch_dependents;")
+#      define AMP_FOLLOW()     asm volatile("griddepcontrol.wait;" : : : "memory")
+#    else
+#      define AMP_LET_FOLLOW()
+#      define AMP_FOLLOW()
+#    endif
 #  else /* AMP_HOSTCUDA */
 #    define AMP_LOAD_STREAM(p)     (*(p))
 #    define AMP_STORE_STREAM(p, x) (*(p) = (x))
@@ -338,6 +352,8 @@ static inline amp_stream ampi_cu_same_type(cudaStream_t s) { return s; }
 #    define AMP_NEVER_HERE() __builtin_trap()
 #    define AMP_UNROLL
 #    define AMP_NO_UNROLL
+#    define AMP_LET_FOLLOW()
+#    define AMP_FOLLOW()
 #  endif
 #endif
 
@@ -1999,6 +2015,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     AMP_SHARED(ampi_k_ending, end, 1);
     float factor;
     amp_totals totals;
+    AMP_LET_FOLLOW();
     if (!ampi_k_sums(&job, cuts, &factor, state, end, &totals)) return;
     if (job.record)
         ampi_k_inspect_end(&job, &totals, factor, end, state);
@@ -2008,6 +2025,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *state) {
     AMP_SHARED(ampi_k_ending, end, 1); /* one block */
+    AMP_LET_FOLLOW();
     ampi_k_ending_begin(&job, end, state);
     __syncthreads();
     ampi_k_ending_finite(&job, end);
@@ -2703,6 +2721,7 @@ template <int kind, class way> AMPI_K void ampi_k_update_all(const amp_update_jo
     AMP_SHARED(ampi_k_update_room, room, 1);
     uint64_t i = blockIdx.x, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t k;
+    AMP_FOLLOW();
     if (i >= n) return;
     for (;;) {
         const uint64_t back = ampi_k_from_end(&job.table, cuts, i);
@@ -4784,6 +4803,8 @@ typedef struct ampi_cuda {
     int relaxed;                /* 1: its capture mode is relaxed, */
     cudaStreamCaptureMode mode; /* and was, and will be, this one */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace;
+    int dependent;          /* 1: a kernel may be launched to follow another one, */
+    int inspected, follows; /* what this verb queued last is an inspection; what is launched next shall follow it */
     cudaStream_t stream;
     cublasLtHandle_t cublas;
     void *workspace, *bias;
@@ -4999,6 +5020,7 @@ static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
     cudaError_t e = c->away ? ampi_cu_go_back(&c->driver, &c->back) : cudaSuccess;
     c->here = c->away = 0;
+    c->inspected = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
@@ -5042,10 +5064,19 @@ static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
 template <class... P, class... A>
 static amp_status ampi_cu_launch_of(ampi_cuda *c, unsigned threads, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
+    cudaLaunchAttribute follow = AMP_ZERO;
+    const int follows = c->follows;
+    c->inspected = c->follows = 0;
     AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
     config.blockDim = dim3(threads);
     config.stream = c->stream;
+    if (follows) {
+        follow.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        follow.val.programmaticStreamSerializationAllowed = 1;
+        config.attrs = &follow;
+        config.numAttrs = 1;
+    }
     AMPI_TRY(ampi_cu_did(c, "cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, args...)));
     return ampi_cu_launched(c, "cudaLaunchKernelEx");
 }
@@ -5357,12 +5388,16 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     c->stepped++;
-    return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
+    AMPI_TRY(ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect));
+    c->inspected = 1;
+    return AMP_OK;
 }
 static amp_status ampi_cu_look(ampi_cuda *c, const amp_inspect_job *job) {
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
     uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
-    return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
+    AMPI_TRY(ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect));
+    c->inspected = 1;
+    return AMP_OK;
 }
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     amp_inspect_job totals_alone = AMP_ZERO;
@@ -5455,6 +5490,7 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     const int codes = job->moment == AMP_MOMENT_8BIT; /* whose blocks take longer to begin */
     uint32_t cuts = ampi_cu_cuts(c, &job->table, codes ? 2u * AMPI_PIECE : AMPI_PIECE);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
+    c->follows = c->dependent && c->inspected && !job->count; /* counts are zeroed between the two */
 #define AMP_X(kind_, rule, moments) \
     if (job->kind == kind_ && codes) return ampi_cu_stream(c, pieces, ampi_k_update_codes<kind_>, *job, cuts); \
     if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts); \
@@ -6730,6 +6766,7 @@ static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, con
     struct cudaFuncAttributes its;
     int threads, blocks = 0;
     AMPI_TRY(ampi_cu_check(c, d, "cudaFuncGetAttributes", cudaFuncGetAttributes(&its, kernel)));
+    if (its.ptxVersion < 90) c->dependent = 0; /* a driver has translated it: it does not wait */
     threads = its.maxThreadsPerBlock < AMP_BLOCK ? its.maxThreadsPerBlock : AMP_BLOCK;
     AMPI_TRY(ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0)));
@@ -6748,6 +6785,11 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
 #undef AMPI_CU_ASK
     return s;
 }
+/* Are the edges of a programmatic launch kept in a capture? */
+static int ampi_cu_captures_edges(void) {
+    int driver = 0;
+    return CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
+}
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
     int blocks;
@@ -6755,9 +6797,11 @@ static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     AMPI_TRY(ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device)));
     blocks = properties.maxThreadsPerMultiProcessor / AMP_BLOCK;
     c->blocks_per_sm = blocks > 0 ? blocks : 1;
-    AMPI_TRY(ampi_cu_make_resident(c, d));
     c->sms = properties.multiProcessorCount;
     c->arch = 10 * properties.major + properties.minor;
+    c->dependent = (d->flags & AMP_CUDA_DEPENDENT_LAUNCH) && c->arch >= 90 && ampi_cu_captures_edges() &&
+        d->stream != AMP_CUDA_STREAM_LEGACY;
+    AMPI_TRY(ampi_cu_make_resident(c, d));
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     c->primary = ampi_cu_current(&c->driver);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
@@ -6857,7 +6901,7 @@ static amp_status ampi_cu_make(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc 
 
 static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
     const char *wrong = NULL;
-    if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
+    if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG | AMP_CUDA_DEPENDENT_LAUNCH))
         wrong = "desc.flags has an unknown bit";
     else if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
         wrong = "desc.gemm_flags has an unknown bit";

@@ -23,6 +23,8 @@ def version():
 
 class Made(build_py):
     def run(self):
+        if getattr(self, "editable_mode", False):
+            sys.exit("amp: an editable install has no place for the compiled library: make python, and PYTHONPATH=build/python")
         super().run()
         subprocess.run(["make", "-s", "python", "NVCC=", f"BUILD={WORK}", f"PYTHON={sys.executable}"], check=True)
         shutil.copytree(os.path.join(WORK, "python", "amp"), os.path.join(self.build_lib, "amp"), dirs_exist_ok=True)

@@ -582,6 +582,48 @@ static void ask_gradient(void) {
     product_end(&g);
 }
 
+/* Steps of one context whose updates follow their inspections, and of one where they wait to be launched: which is
+   faster, and do all weights agree? A wait that comes too late is a race that only a GPU shows. */
+static double followed(uint32_t flags, size_t n, float *weights) {
+    amp_cuda_desc d = AMP_ZERO;
+    amp_ctx *const outer = ctx;
+    double t;
+    work w;
+    trained o;
+    int k;
+    d.stream = stream;
+    d.flags = flags;
+    need(amp_cuda_create(&ctx, d) == AMP_OK, "a second context");
+    o = train(n, AMP_F16, AMP_MASTER_F32, AMP_F32);
+    memset(&w, 0, sizeof w);
+    w.p = o.p;
+    w.s = o.s;
+    w.desc = &o.d;
+    w.run = run_step;
+    for (k = 0; k < (tiny ? 5 : 2000); k++)
+        need(w.run(&w) == AMP_OK, "a step");
+    need(amp_param_read(o.p, 0, weights) == AMP_OK, "amp_param_read");
+    t = seconds(&w);
+    train_end(&o);
+    amp_ctx_destroy(ctx);
+    ctx = outer;
+    return t;
+}
+static void ask_dependent(void) {
+    const size_t n = tiny ? 4096 : 1u << 20;
+    float *a = (float *)malloc(n * sizeof *a), *b = (float *)malloc(n * sizeof *b);
+    double plainly, dependent;
+    char text[2][24];
+    need(a && b, "memory");
+    plainly = followed(0, n, a);
+    dependent = followed(AMP_CUDA_DEPENDENT_LAUNCH, n, b);
+    right(a[0] != 0 && memcmp(a, b, n * sizeof *a) == 0, "steps whose updates follow their inspections");
+    ask(9, "a step of 1 M parameters whose update follows its inspection", "%s us, launched one after the other %s us",
+        told(text[0], "%.1f", 1e6 * dependent), told(text[1], "%.1f", 1e6 * plainly));
+    free(a);
+    free(b);
+}
+
 /* ---- a training step ---- */
 
 static void train_result(
@@ -684,6 +726,7 @@ int main(int argc, char **argv) {
     ask_f8();
     ask_bf16();
     ask_gradient();
+    ask_dependent();
     training();
     peer_close();
     (void)cudaEventDestroy(before);

@@ -1,7 +1,9 @@
 # find_package(amp): amp::amp, amp::cuda and, if a library is installed beside the headers, amp::compiled. See CMakeLists.txt of amp.
+set(AMP_INCLUDEDIR include) # or where `cmake --install` put the headers
 foreach(AMP_UP "../../.." "../..") # share/cmake/amp, or share/amp as vcpkg has it
-  if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/${AMP_UP}/include/amp.h")
-    get_filename_component(AMP_PREFIX "${CMAKE_CURRENT_LIST_DIR}/${AMP_UP}" ABSOLUTE)
+  get_filename_component(AMP_PREFIX "${CMAKE_CURRENT_LIST_DIR}/${AMP_UP}" ABSOLUTE)
+  get_filename_component(AMP_INCLUDE "${AMP_INCLUDEDIR}" ABSOLUTE BASE_DIR "${AMP_PREFIX}")
+  if(EXISTS "${AMP_INCLUDE}/amp.h")
     break()
   endif()
 endforeach()
@@ -10,7 +12,7 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_dependency(Threads)
 if(NOT TARGET amp::amp)
   add_library(amp::amp INTERFACE IMPORTED)
-  set_target_properties(amp::amp PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${AMP_PREFIX}/include")
+  set_target_properties(amp::amp PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${AMP_INCLUDE}")
   set_property(TARGET amp::amp PROPERTY INTERFACE_LINK_LIBRARIES Threads::Threads)
   if(UNIX)
     set_property(TARGET amp::amp APPEND PROPERTY INTERFACE_LINK_LIBRARIES m)
@@ -26,6 +28,7 @@ if(NOT TARGET amp::amp)
     set_property(TARGET amp::cuda PROPERTY INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${CUDAToolkit_INCLUDE_DIRS})
   endif()
 
+  unset(AMP_LIBRARY CACHE) # of a prefix that was found before
   find_library(AMP_LIBRARY amp PATHS "${AMP_PREFIX}/lib" NO_DEFAULT_PATH)
   mark_as_advanced(AMP_LIBRARY)
   if(AMP_LIBRARY)

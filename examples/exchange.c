@@ -57,10 +57,16 @@ static void copy_out(amp_ctx *ctx, tensor *t, size_t i, const char *ending, amp_
     new_tensor(t, i, ending, a.dtype);
     must(ctx, amp_copy(ctx, t->data, a.data, t->count * amp_dtype_size(a.dtype)));
 }
+typedef struct file_name { char path[256]; } file_name;
+static file_name name_of(const char *base, const char *what) {
+    file_name f;
+    if (snprintf(f.path, sizeof f.path, "%s.%s", base, what) >= (int)sizeof f.path)
+        fail("%s: the path is too long", base);
+    return f;
+}
 static void write_and_free(const char *base, const char *what, tensor *t, size_t n) {
-    char path[256];
-    if (snprintf(path, sizeof path, "%s.%s", base, what) >= (int)sizeof path) fail("%s: the path is too long", base);
-    write_tensors(path, t, n);
+    const file_name f = name_of(base, what);
+    write_tensors(f.path, t, n);
     while (n--)
         free(t[n].data);
 }
@@ -92,9 +98,8 @@ static void save(amp_ctx *ctx, amp_params *p, const char *base) {
 
 /* ---- tensors to a set ---- */
 static tensor_file *open_file(const char *base, const char *what) {
-    char path[256];
-    snprintf(path, sizeof path, "%s.%s", base, what);
-    return read_tensors(path);
+    const file_name f = name_of(base, what);
+    return read_tensors(f.path);
 }
 /* A tensor's numbers in the dtype wanted here; where the file has another one, they are rounded to nearest. */
 static void get(tensor_file *f, size_t i, const char *ending, void *out, amp_dtype dtype, size_t count) {

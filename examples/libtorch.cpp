@@ -32,7 +32,7 @@
    kBFloat16 module get FP32 masters, those of an FP32 module are the masters. */
 class Trainer {
   public:
-    Trainer(amp_ctx *context, torch::nn::Module &module, bool scaled) : ctx(context), weights(module.parameters()) {
+    Trainer(amp_ctx *context, torch::nn::Module &module, bool scaled) : ctx(context), weights(trained(module)) {
         amp_params_desc set = AMP_ZERO;
         amp_scaler_desc scaling = AMP_ZERO;
         set.model = dtype(weights.at(0));
@@ -91,6 +91,12 @@ class Trainer {
     }
 
   private:
+    static std::vector<torch::Tensor> trained(const torch::nn::Module &module) { /* the frozen ones have no gradients */
+        std::vector<torch::Tensor> found;
+        for (const torch::Tensor &w : module.parameters())
+            if (w.requires_grad()) found.push_back(w);
+        return found;
+    }
     static amp_dtype dtype(const torch::Tensor &t) {
         if (t.scalar_type() == torch::kHalf) return AMP_F16;
         if (t.scalar_type() == torch::kBFloat16) return AMP_BF16;
@@ -103,16 +109,22 @@ class Trainer {
     amp_scaler *scaler = nullptr;
 };
 
-class Autocast { /* FP16 for the operations that PyTorch lists, while it lives */
+class Autocast { /* FP16 for the operations that PyTorch lists, while it lives; then as it was */
   public:
-    explicit Autocast(bool on) {
+    explicit Autocast(bool on)
+        : was_on(at::autocast::is_autocast_enabled(at::kCPU)), was(at::autocast::get_autocast_dtype(at::kCPU)) {
         at::autocast::set_autocast_enabled(at::kCPU, on);
         at::autocast::set_autocast_dtype(at::kCPU, at::kHalf);
     }
     ~Autocast() {
         at::autocast::clear_cache();
-        at::autocast::set_autocast_enabled(at::kCPU, false);
+        at::autocast::set_autocast_enabled(at::kCPU, was_on);
+        at::autocast::set_autocast_dtype(at::kCPU, was);
     }
+
+  private:
+    bool was_on;
+    at::ScalarType was;
 };
 
 /* ==== the experiment ============================================================================================== */

@@ -74,7 +74,7 @@ template <class F> static void for_each(amp_ctx *ctx, size_t n, F f) {
    compiler flag turns into a fused multiply-add: that makes the bits the same everywhere.
    Two ways to the weights. With an array u, the kernel writes m / (sqrt(v) + eps) there, and amp_apply does the rest:
    learning rate, weight decay, layout, rounding, overflow; nothing when the step is skipped. Without, the kernel does
-   it in the same pass. */
+   it in the same pass, but for the decay, which this run does not ask for. */
 
 struct yogi { /* by value to the kernel; what it points to is context memory */
     const amp_step_record *r;

@@ -412,6 +412,7 @@ int main(int argc, char **argv) {
         puts(o.check ? "skipped: no 4 CUDA devices" : "skipped: no CUDA device");
         return 77;
     }
+    if (o.of && !o.rank) fail("--of: --rank is needed, too");
     if (o.rank && (o.rank > o.of || !o.id || !o.mode)) fail("--rank: --of, --id and --mode are needed, too");
     if (!o.ranks) o.ranks = o.rank ? o.of : (size_t)devices;
     if (MAX_RANKS % o.ranks)

@@ -478,6 +478,12 @@ static int time_all(amp_ctx *ctx, int size, uint64_t seed) { /* 1: all right */
     return ok;
 }
 
+static int whole(const char *text) { /* 0 if it is no whole number of the range */
+    char *end;
+    long n = strtol(text, &end, 10);
+    return end != text && !*end && n > 0 && n <= 32768 ? (int)n : 0;
+}
+
 int main(int argc, char **argv) {
     amp_ctx *ctx = NULL;
     int only_check = 0, size = 4096, ok = 1;
@@ -486,13 +492,13 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--check") == 0)
             only_check = 1;
         else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc)
-            size = atoi(argv[++i]);
+            size = whole(argv[++i]);
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             seed = strtoull(argv[++i], NULL, 10);
         else
             size = 0;
     }
-    if (size < 1 || size > 32768) {
+    if (!size) {
         fprintf(stderr, "usage: %s [--check] [--size 1..32768] [--seed N]\n", argv[0]);
         return 2;
     }

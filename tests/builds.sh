@@ -99,9 +99,21 @@ CMAKE
         try "CMake, FetchContent: run" "$work/cmake 2/use" && try "cmake --install" cmake --install "$work/cmake 2"; then
         if cmp -s "$installed/share/cmake/amp/ampConfigVersion.cmake" "$work/by cmake/share/cmake/amp/ampConfigVersion.cmake"; then ok
         else bad "make install and cmake --install differ"; fi
+        if has pkg-config; then
+            (
+                PKG_CONFIG_PATH="$work/by cmake/share/pkgconfig"
+                export PKG_CONFIG_PATH
+                eval "set -- $(pkg-config --cflags amp)"
+                echo '#include <amp.h>' | "$CC" -fsyntax-only -x c "$@" -
+            ) >"$work/log" 2>&1
+            # shellcheck disable=SC2181
+            if [ $? = 0 ]; then ok; else bad "amp.pc of cmake --install"; cat "$work/log"; fi
+        else skip "builds: no pkg-config"; fi
         [ -z "$full" ] || { mkdir -p "$work/vcpkg/share/amp" && cp -r "$work/by cmake/include" "$work/vcpkg/" && cp "$work/by cmake/share/cmake/amp/"* "$work/vcpkg/share/amp/"
         strict "find_package, as vcpkg moves it" "$work/cmake 5" -DCMAKE_PREFIX_PATH="$work/vcpkg"; }
         [ -z "$full" ] || strict "find_package, installed by CMake" "$work/cmake 3" -DCMAKE_PREFIX_PATH="$work/by cmake" -DSTRICT_COMPILED=ON
+        [ -z "$full" ] || { try "CMake, headers elsewhere" cmake -S "$top" -B "$work/cmake 6" -DCMAKE_INSTALL_PREFIX="$work/elsewhere" -DCMAKE_INSTALL_INCLUDEDIR=include/amp-0.1 &&
+            try "CMake, headers elsewhere: install" cmake --install "$work/cmake 6" && strict "find_package, headers elsewhere" "$work/cmake 7" -DCMAKE_PREFIX_PATH="$work/elsewhere"; }
     fi
     strict "find_package, installed by make" "$work/cmake 4" -DCMAKE_PREFIX_PATH="$installed" -DSTRICT_COMPILED=ON
     find_it() { # VERSION

@@ -182,7 +182,7 @@ if [ -x "$host/check_gpu" ] && [ -x "$host/lt_probe" ]; then
         '^cuBLASLt   [1-9][0-9]* products asked for: 0 answers are not as the tests believe, and 0' '^results    of [1-9][0-9]* small products, 0 not' '^launches   of [1-9][0-9]* products.*; 0 not' 'on the host$'
     json 'p["runs_on"] == "host runtime" and p["verdict"] == "PASS"' 'p["copy_gb_per_s"] is None and p["training"]["ms"] is None and p["training"]["torch_ms"] is None' \
         'len(p["kernels"]) == 9 and all(k["gb_per_s"] is None and k["share"] is None and k["bound"] > 0 for k in p["kernels"])' 'len(p["launches"]) > 30 and all(x["us"] is None for x in p["launches"])' \
-        'p["versions"]["cublaslt"] > 0 and p["versions"]["driver"] > 0 and p["versions"]["runtime"] > 0' 'len(p["questions"]) == 8 and p["probe"]["asked"] > 5000' \
+        'p["versions"]["cublaslt"] > 0 and p["versions"]["driver"] > 0 and p["versions"]["runtime"] > 0' 'len(p["questions"]) == 9 and p["probe"]["asked"] > 5000' \
         'all(a["answer"] == a["believed"] for a in p["answers"])' 'p["results"]["checked"] > 30 and p["results"]["wrong"] == 0'
     if grep -q '[0-9] us\|[0-9] ms\|[0-9] GB/s,' "$page"; then bad "a time from the host runtime: $(grep '[0-9] us\|[0-9] ms\|[0-9] GB/s,' "$page" | head -n 1)"; else ok; fi
     if HCU_PROTECT=0 HCU_SMS=4 "$host/check_gpu" --tiny --table /dev/null >"$work/out" 2>&1 || ! grep -q '^WRONG: a row of' "$work/out"; then bad "check_gpu takes an empty table"; else ok; fi

@@ -659,6 +659,59 @@ static void test_plain_products() {
     no_leak("plain products");
 }
 
+/* ---- the update of a step follows its inspection where that was asked for and can be had; nothing else does ---- */
+
+static long followers_of_a_step(world *w, const amp_step_desc &d) {
+    const long before = hcu_followers();
+    hcu_reset_counts();
+    OK(amp_step(w->p, w->s, d));
+    return hcu_followers() - before;
+}
+static amp_status launch_between(amp_ctx *x, amp_totals *totals, void *) {
+    return (amp_status)cudaMemsetAsync(totals, 0, 0, amp_cuda_stream(x));
+}
+static void test_follows(const char *where, amp_cuda_desc d, long want) {
+    world w;
+    amp_step_desc step = step_desc(), counted = step_desc(), hooked = step_desc();
+    counted.count_lost = 1;
+    hooked.reduce_totals_fn = launch_between;
+    OK(amp_cuda_create(&ctx, d));
+    OK(build(&w, ctx));
+    CHECK(followers_of_a_step(&w, step) == want, "%s: a step", where);
+    CHECK(hcu_group_calls(HCU_LAUNCH) == 2, "%s: %ld launches", where, hcu_group_calls(HCU_LAUNCH));
+    CHECK(followers_of_a_step(&w, hooked) == want, "%s: a step of ranks", where);
+    CHECK(followers_of_a_step(&w, counted) == 0, "%s: counts are zeroed between the two", where);
+    for (int v = 0; v < VERBS; v++) { /* Lion's updates are counted */
+        static const char *const updates[] = {"step", "unscale adamw update", "sgd", "adam", "accumulate"};
+        const long before = hcu_followers();
+        long expected = 0;
+        run_ok(&w, v, v + 1);
+        for (const char *name : updates)
+            if (!strcmp(verbs[v].name, name)) expected = want;
+        CHECK(hcu_followers() - before == expected, "%s: %s: %ld", where, verbs[v].name, hcu_followers() - before);
+    }
+    end(&w);
+    no_leak(where);
+}
+static void test_dependent_launch() {
+    const amp_cuda_desc asked = desc_with(AMP_CUDA_DEPENDENT_LAUNCH);
+    amp_cuda_desc legacy = asked;
+    legacy.stream = AMP_CUDA_STREAM_LEGACY;
+    test_follows("not asked for", desc_with(0), 0);
+    test_follows("asked for", asked, 1);
+    test_follows("the legacy stream", legacy, 0);
+    hcu_set_arch(0, 8, 9);
+    test_follows("sm_89", asked, 0);
+    hcu_set_arch(0, 9, 0);
+    hcu_set_compiled(80, 0);
+    test_follows("code for compute_80", asked, 0);
+    hcu_set_compiled(90, 12020);
+    test_follows("a driver of CUDA 12.2", asked, 0);
+    hcu_set_compiled(90, 12030);
+    test_follows("a driver of CUDA 12.3", asked, 1);
+    hcu_set_compiled(0, 0);
+}
+
 /* ---- a captured product that adds up micro-batches: *beta_ptr is 0 for the first, and d NaN, then 1 ---- */
 
 static void test_captured_factor(uint32_t flags) {
@@ -3385,7 +3438,7 @@ static void test_refused_desc() {
     OK(amp_cuda_create(&ctx, d));
     amp_ctx_destroy(ctx);
     ctx = NULL;
-    refuses((d = desc_with(4), &d), AMP_ERR_INVALID_ARG, "desc.flags has an unknown bit");
+    refuses((d = desc_with(1u << 31), &d), AMP_ERR_INVALID_ARG, "desc.flags has an unknown bit");
     d = desc_with(0);
     d.gemm_flags = 1u << 31;
     refuses(&d, AMP_ERR_INVALID_ARG, "desc.gemm_flags has an unknown bit");
@@ -4177,11 +4230,13 @@ int main(int argc, char **argv) {
     test_torn_record();
     test_weights_travel();
     test_step_counts();
+    test_dependent_launch();
     test_captured_codes();
     test_capture(0, cudaStreamCaptureModeGlobal);
     test_capture(0, cudaStreamCaptureModeThreadLocal);
     test_capture(AMP_CUDA_DEBUG, cudaStreamCaptureModeGlobal);
     test_capture(AMP_CUDA_POOL, cudaStreamCaptureModeGlobal);
+    test_capture(AMP_CUDA_DEPENDENT_LAUNCH, cudaStreamCaptureModeGlobal);
     test_autocast_capture(0);
     test_autocast_capture(AMP_CUDA_POOL);
     test_autocast_training();

@@ -64,6 +64,44 @@ flushing() {
         echo "$flushes"
     fi
 }
+# following ARCH FILE: an update that is launched to follow its inspection (AMP_CUDA_DEPENDENT_LAUNCH) touches no memory but its own, .shared,
+# before it has waited; inspections let it begin, no other kernel does either; and none before sm_90, which has no instruction for it
+following() {
+    strays=$(awk -v arch="$1" '
+        function stray(text) { print "  " k ": " text }
+        function done() {
+            if (arch < 90) { if (waits || lets) stray("waits or lets others begin") }
+            else if (k ~ /ampi_k_(count_)?update/) { if (!waits) stray("does not wait") }
+            else if (waits) stray("waits")
+            else if (!lets != (k !~ /ampi_k_(inspect|conclude)/)) stray(lets ? "lets others begin" : "lets nobody begin")
+        }
+        /\.entry/ {
+            k = $0
+            sub(/.*\.entry +/, "", k)
+            sub(/[( ].*/, "", k)
+            waits = lets = 0
+            inside = k ~ /ampi_k_/
+        }
+        !inside { next }
+        /griddepcontrol\.launch_dependents/ { lets = 1 }
+        /griddepcontrol\.wait/ { waits = 1 }
+        /^[ \t]*(@!?%[a-z0-9]+[ \t]+)?(ld|ldu|st|atom|red|prefetch|cp)\./ && !/\.(param|shared)\./ && !waits && k ~ /ampi_k_(count_)?update/ && arch >= 90 {
+            stray("before it waits: " $0)
+            waits = 1
+        }
+        /^}/ {
+            done()
+            updates += k ~ /ampi_k_(count_)?update/
+            inside = 0
+        }
+        END { if (!updates) print "  there is no update" }' "$2")
+    if [ -z "$strays" ]; then
+        passed=$((passed + 1))
+    else
+        bad "sm_$1: kernels that follow others:"
+        echo "$strays"
+    fi
+}
 
 object=
 export PTX=$work/k.ptx
@@ -72,6 +110,7 @@ if [ $# = 0 ]; then
     if [ -r "${FAST_PTX:-}" ]; then
         echo "---- sm_90 --use_fast_math"
         flushing 90 "$FAST_PTX" optimised
+        following 90 "$FAST_PTX"
     else
         echo "---- sm_90 --use_fast_math, without optimisation"
         "$NVCC" -std=c++17 -O2 -I. -Werror all-warnings --use_fast_math -Xcicc -O0 -arch=compute_90 -ptx tests/cuda_impl.cu -o "$PTX"
@@ -86,6 +125,7 @@ for arch; do
         check "$arch"
     done
     flushing "$arch" "$PTX" optimised # the PTX under fast-math is still here
+    following "$arch" "$PTX"
 done
 
 # the names are the host compiler's: device code may be as slow as it likes

@@ -128,10 +128,15 @@ typedef struct CUstream_st *amp_stream;
 /* Device memory from cudaMallocAsync / cudaFreeAsync on the context's stream; on another stream use it only after an
    event. From the device's default pool, which gives what is free back to the system at the next synchronisation unless
    you raise its cudaMemPoolAttrReleaseThreshold. */
-#define AMP_CUDA_POOL  1u
+#define AMP_CUDA_POOL             1u
 /* Wait after each launch and check it, so that an error is reported by the call that made it (not while the stream is
    being captured). */
-#define AMP_CUDA_DEBUG 2u
+#define AMP_CUDA_DEBUG            2u
+/* The update of amp_step and amp_update is launched while their inspection runs, and waits on the GPU for what it finds
+   (programmatic dependent launch). No bit depends on it; in a capture the edge between the two kernels is programmatic.
+   It changes nothing before sm_90, with a driver older than CUDA 12.3's, for code compiled for sm_89 or older, on the
+   legacy stream and in a step that counts lost updates. Off unless asked for: no GPU has timed it yet. */
+#define AMP_CUDA_DEPENDENT_LAUNCH 4u
 
 typedef struct amp_cuda_desc {
     uint32_t _begin;

@@ -238,7 +238,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *f) {
     const KernelInfo *k = g_kernels.get(f);
     a->maxThreadsPerBlock = 1024;
     a->numRegs = 32;
-    a->ptxVersion = a->binaryVersion = g_device[t_device].arch;
+    a->binaryVersion = g_device[t_device].arch;
+    a->ptxVersion = g_compiled_for ? g_compiled_for : a->binaryVersion;
     a->maxDynamicSharedSizeBytes = k ? k->shared_optin : 48 << 10;
     return cudaSuccess;
 }
@@ -655,6 +656,9 @@ cudaError_t cudaLaunchKernel(const void *f, dim3 g, dim3 b, void **args, size_t 
 /* Those that only ask for speed are taken; what changes what a kernel may do is refused by name. */
 static int launch_attribute(const cudaLaunchAttribute &a, bool *cooperative) {
     switch (a.id) {
+    case cudaLaunchAttributeProgrammaticStreamSerialization: /* one after the other is a legal order */
+        g_followers += a.val.programmaticStreamSerializationAllowed != 0;
+        return 0;
     case cudaLaunchAttributeCooperative: *cooperative = a.val.cooperative != 0; return 0;
     case cudaLaunchAttributeIgnore:
     case cudaLaunchAttributeAccessPolicyWindow:

@@ -59,6 +59,12 @@ void hcu_set_context(void *context) {
 }
 void *hcu_context(void) { return t_context; }
 long hcu_loads(void) { return g_loads; }
+long hcu_followers(void) { return g_followers; }
+void hcu_set_compiled(int ptx, int driver) {
+    Locked l;
+    g_compiled_for = ptx;
+    g_driver = driver ? driver : CUDART_VERSION;
+}
 size_t hcu_largest_grid(void) { return g_largest_grid; }
 void hcu_set_arch(int device, int major, int minor) {
     Locked l;

@@ -36,7 +36,8 @@ Map<const void *, KernelInfo> &g_kernels = *new Map<const void *, KernelInfo>;
 Map<const char *, long> &g_api_calls = *new Map<const char *, long>;
 long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
 int g_occupancy; /* 0: by threads */
-long g_loads;
+long g_loads, g_followers;
+int g_compiled_for;
 int g_start_error, g_driver = CUDART_VERSION;
 bool g_loads_in_capture = true;
 size_t g_largest_grid;

@@ -93,7 +93,8 @@ extern Map<const void *, KernelInfo> &g_kernels;
 extern Map<const char *, long> &g_api_calls;
 extern long g_group_calls[HCU_GROUP_COUNT], g_executed[HCU_GROUP_COUNT], g_failable, g_injected, g_ptx_launches;
 extern int g_occupancy; /* 0: by threads */
-extern long g_loads;
+extern long g_loads, g_followers;
+extern int g_compiled_for;          /* 0: each device's kind */
 extern int g_start_error, g_driver; /* of every call: the driver cannot be started; its version */
 extern bool g_loads_in_capture;
 extern size_t g_largest_grid;

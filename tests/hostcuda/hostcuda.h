@@ -356,6 +356,8 @@ inline unsigned __isLocal(const void *p) { return !hcu::in_shared(p) && !hcu::in
 inline void __threadfence() { hcu::fence(); }
 inline void __threadfence_block() { hcu::fence(); }
 inline void __threadfence_system() { hcu::fence(); }
+inline void cudaGridDependencySynchronize() {} /* the kernel before this one has ended, whatever its launch allowed */
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
 
 /* ---- shuffles, votes, reductions --------------------------------------------------------------------------------- */
 

@@ -44,6 +44,8 @@ void hcu_set_context(void *context);        /* current on the thread, of its dev
                                                         after cuCtxCreate): what was made is not its; NULL: none */
 void *hcu_context(void);                    /* that one, or NULL: a primary one is current             */
 void hcu_kill(int device, int error);       /* a fault that the runtime has not noticed yet             */
+void hcu_set_compiled(int ptx, int driver); /* what kernels were compiled for, 80 for compute_80, and the driver's
+                                               version, 12020 for CUDA 12.2; 0: the device's kind; the runtime's */
 void hcu_dead_search(int status);           /* what a search for algorithms says on a dead device, if not
                                                         that it failed; 0: that                                  */
 void hcu_fail_start(int error, int driver); /* the driver cannot be started: every call fails, for ever;
@@ -88,6 +90,8 @@ long hcu_calls(const char *api); /* calls of one function, e.g. hcu_calls("cudaM
 long hcu_group_calls(int group); /* calls of one group                                                          */
 long hcu_executed(int group);    /* HCU_LAUNCH, HCU_COPY, HCU_FILL, HCU_MATMUL, HCU_GRAPH: operations that ran;
                                     work issued inside a capture counts when a replay runs it                   */
+long hcu_followers(void);        /* launches that may begin while the one before them runs (programmatic dependent
+                                    launch), so far; here they never do                                       */
 size_t hcu_largest_grid(void);   /* blocks of the largest launch                                                */
 long hcu_warp_products(void);    /* nvcuda::wmma::mma_sync, once for each warp; hcu_reset_counts leaves it alone */
 void hcu_reset_counts(void);

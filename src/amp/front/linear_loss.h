@@ -163,7 +163,7 @@ static amp_status ampi_vocabulary_layers(amp_ctx *ctx, ampi_vocabulary *v) {
     if (f->fp8 && v->gradients) AMPI_TRY(ampi_check_source(ctx, "desc.xent.dlogits", v->dlogits));
     if (!f->fp8) {
         AMPI_TRY(ampi_operand(ctx, l->x, l->rows * l->in, f->want, AMPI_FORWARD, &l->x));
-        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, AMPI_FORWARD, &l->w));
+        AMPI_TRY(ampi_operand(ctx, l->w, f->nw, f->want, l->dx.data ? AMPI_BOTH : AMPI_FORWARD, &l->w));
         f->l.x = ampi_rows_of(l->x, 0, v->chunk, l->in);
         f->l.w = l->w;
     }

@@ -28,7 +28,7 @@ typedef struct ampi_cached {
     uint32_t valid; /* 2: no set owns the source, and a backward has read it: for backwards only */
 } ampi_cached;
 
-typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_PLAN } ampi_reader; /* of an operand; PLAN: not yet */
+typedef enum ampi_reader { AMPI_FORWARD, AMPI_BACKWARD, AMPI_BOTH, AMPI_PLAN } ampi_reader; /* PLAN: not yet */
 
 typedef struct ampi_arenas {
     void **list;
@@ -451,11 +451,11 @@ static int ampi_needs_cast(amp_array a, size_t n, amp_dtype want) {
     return a.count == 0 || a.count >= n; /* too short: the verb will say so */
 }
 
-/* A cached cast is read: is it what is wanted? A backward ends the iteration for an array that no set owns: a forward
-   that comes after it casts anew. */
+/* A cached cast is read: is it what is wanted? A backward, alone or behind its forward in one verb, ends the iteration
+   for an array that no set owns: a forward that comes after it casts anew. */
 static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     const int fresh = k->valid == 1 || (k->valid == 2 && reader == AMPI_BACKWARD);
-    const uint32_t ends = reader == AMPI_BACKWARD && !k->set;
+    const uint32_t ends = (reader == AMPI_BACKWARD || reader == AMPI_BOTH) && !k->set;
     k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }

@@ -15,7 +15,7 @@ typedef struct amp_policy amp_policy; /* a level (O0..O3, PyTorch, MindSpore) wi
    If a parameter's model copy has the wanted dtype, it is used without a cast. FP32 parameters, and arrays with
    AMP_CACHE in flags, are cast once and kept until the outermost end, or until their set steps. The cast of an array
    that no set owns is kept for one iteration: until amp_scaler_update, a step of any set, or a forward after an
-   amp_linear_backward that read it. Everything else is cast for one call. */
+   amp_linear_backward or amp_linear_cross_entropy that read it for dx. Everything else is cast for one call. */
 
 #define AMP_AUTOCAST_DEPTH 16                /* regions that can be open at a time */
 #define AMP_AUTOCAST_SPARE ((size_t)1 << 20) /* bytes of the first arena for copies of one call */

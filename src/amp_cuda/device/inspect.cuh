@@ -399,6 +399,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     AMP_SHARED(ampi_k_ending, end, 1);
     float factor;
     amp_totals totals;
+    AMP_LET_FOLLOW();
     if (!ampi_k_sums(&job, cuts, &factor, state, end, &totals)) return;
     if (job.record)
         ampi_k_inspect_end(&job, &totals, factor, end, state);
@@ -408,6 +409,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
 static __global__ void __launch_bounds__(AMP_BLOCK)
     ampi_k_conclude(const AMP_GRID_CONSTANT amp_inspect_job job, ampi_k_inspect_state *state) {
     AMP_SHARED(ampi_k_ending, end, 1); /* one block */
+    AMP_LET_FOLLOW();
     ampi_k_ending_begin(&job, end, state);
     __syncthreads();
     ampi_k_ending_finite(&job, end);

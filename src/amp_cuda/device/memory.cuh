@@ -40,6 +40,15 @@
 #    define AMP_NEVER_HERE()  __builtin_unreachable()
 #    define AMP_UNROLL        _Pragma("unroll")
 #    define AMP_NO_UNROLL     _Pragma("unroll 1")
+#    if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+/* AMP_CUDA_DEPENDENT_LAUNCH: from here on the kernel behind this one may begin; and in that kernel, which touches no
+   memory but its own before: this one has ended, and all that it wrote is seen. Elsewhere it begins only then. */
+#      define AMP_LET_FOLLOW() asm volatile("griddepcontrol.launch_dependents;")
+#      define AMP_FOLLOW()     asm volatile("griddepcontrol.wait;" : : : "memory")
+#    else
+#      define AMP_LET_FOLLOW()
+#      define AMP_FOLLOW()
+#    endif
 #  else /* AMP_HOSTCUDA */
 #    define AMP_LOAD_STREAM(p)     (*(p))
 #    define AMP_STORE_STREAM(p, x) (*(p) = (x))
@@ -49,6 +58,8 @@
 #    define AMP_NEVER_HERE() __builtin_trap()
 #    define AMP_UNROLL
 #    define AMP_NO_UNROLL
+#    define AMP_LET_FOLLOW()
+#    define AMP_FOLLOW()
 #  endif
 #endif
 

@@ -685,6 +685,7 @@ template <int kind, class way> AMPI_K void ampi_k_update_all(const amp_update_jo
     AMP_SHARED(ampi_k_update_room, room, 1);
     uint64_t i = blockIdx.x, n = (uint64_t)job.table.n_chunks << cuts;
     uint32_t k;
+    AMP_FOLLOW();
     if (i >= n) return;
     for (;;) {
         const uint64_t back = ampi_k_from_end(&job.table, cuts, i);

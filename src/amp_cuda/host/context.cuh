@@ -69,6 +69,8 @@ typedef struct ampi_cuda {
     int relaxed;                /* 1: its capture mode is relaxed, */
     cudaStreamCaptureMode mode; /* and was, and will be, this one */
     uint32_t flags, dead, own_stream, own_cublas, own_workspace;
+    int dependent;          /* 1: a kernel may be launched to follow another one, */
+    int inspected, follows; /* what this verb queued last is an inspection; what is launched next shall follow it */
     cudaStream_t stream;
     cublasLtHandle_t cublas;
     void *workspace, *bias;
@@ -284,6 +286,7 @@ static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
     cudaError_t e = c->away ? ampi_cu_go_back(&c->driver, &c->back) : cudaSuccess;
     c->here = c->away = 0;
+    c->inspected = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
@@ -327,10 +330,19 @@ static amp_status ampi_cu_launched(ampi_cuda *c, const char *call) {
 template <class... P, class... A>
 static amp_status ampi_cu_launch_of(ampi_cuda *c, unsigned threads, unsigned grid, void (*kernel)(P...), A... args) {
     cudaLaunchConfig_t config = AMP_ZERO;
+    cudaLaunchAttribute follow = AMP_ZERO;
+    const int follows = c->follows;
+    c->inspected = c->follows = 0;
     AMPI_TRY(ampi_cu_here(c));
     config.gridDim = dim3(grid);
     config.blockDim = dim3(threads);
     config.stream = c->stream;
+    if (follows) {
+        follow.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        follow.val.programmaticStreamSerializationAllowed = 1;
+        config.attrs = &follow;
+        config.numAttrs = 1;
+    }
     AMPI_TRY(ampi_cu_did(c, "cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, args...)));
     return ampi_cu_launched(c, "cudaLaunchKernelEx");
 }

@@ -11,6 +11,7 @@ static amp_status ampi_cu_ask_resident(ampi_cuda *c, const amp_cuda_desc *d, con
     struct cudaFuncAttributes its;
     int threads, blocks = 0;
     AMPI_TRY(ampi_cu_check(c, d, "cudaFuncGetAttributes", cudaFuncGetAttributes(&its, kernel)));
+    if (its.ptxVersion < 90) c->dependent = 0; /* a driver has translated it: it does not wait */
     threads = its.maxThreadsPerBlock < AMP_BLOCK ? its.maxThreadsPerBlock : AMP_BLOCK;
     AMPI_TRY(ampi_cu_check(c, d, "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0)));
@@ -29,6 +30,11 @@ static amp_status ampi_cu_make_resident(ampi_cuda *c, const amp_cuda_desc *d) {
 #undef AMPI_CU_ASK
     return s;
 }
+/* Are the edges of a programmatic launch kept in a capture? */
+static int ampi_cu_captures_edges(void) {
+    int driver = 0;
+    return CUDART_VERSION >= 12030 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
+}
 static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     struct cudaDeviceProp properties;
     int blocks;
@@ -36,9 +42,11 @@ static amp_status ampi_cu_make_device(ampi_cuda *c, const amp_cuda_desc *d) {
     AMPI_TRY(ampi_cu_check(c, d, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, c->device)));
     blocks = properties.maxThreadsPerMultiProcessor / AMP_BLOCK;
     c->blocks_per_sm = blocks > 0 ? blocks : 1;
-    AMPI_TRY(ampi_cu_make_resident(c, d));
     c->sms = properties.multiProcessorCount;
     c->arch = 10 * properties.major + properties.minor;
+    c->dependent = (d->flags & AMP_CUDA_DEPENDENT_LAUNCH) && c->arch >= 90 && ampi_cu_captures_edges() &&
+        d->stream != AMP_CUDA_STREAM_LEGACY;
+    AMPI_TRY(ampi_cu_make_resident(c, d));
     c->l2 = (uint64_t)(properties.l2CacheSize > 0 ? properties.l2CacheSize : 0);
     c->primary = ampi_cu_current(&c->driver);
     snprintf(c->name, sizeof c->name, AMPI_CU_KIND "%.*s", (int)sizeof properties.name, properties.name);
@@ -138,7 +146,7 @@ static amp_status ampi_cu_make(amp_ctx **out, ampi_cuda *c, const amp_cuda_desc 
 
 static amp_status ampi_cu_check_desc(const amp_cuda_desc *d) {
     const char *wrong = NULL;
-    if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG))
+    if (d->flags & ~(AMP_CUDA_POOL | AMP_CUDA_DEBUG | AMP_CUDA_DEPENDENT_LAUNCH))
         wrong = "desc.flags has an unknown bit";
     else if (d->gemm_flags & ~AMPI_GEMM_FLAGS)
         wrong = "desc.gemm_flags has an unknown bit";

@@ -9,12 +9,16 @@ static uint32_t ampi_cu_inspect_cuts(const ampi_cuda *c, const amp_param_table *
 static amp_status ampi_cu_conclude(amp_ctx *ctx, const amp_inspect_job *job) {
     ampi_cuda *c = ampi_cu_self(ctx);
     c->stepped++;
-    return ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect);
+    AMPI_TRY(ampi_cu_launch(c, 1, ampi_k_conclude, *job, &c->scratch->inspect));
+    c->inspected = 1;
+    return AMP_OK;
 }
 static amp_status ampi_cu_look(ampi_cuda *c, const amp_inspect_job *job) {
     uint32_t cuts = ampi_cu_inspect_cuts(c, &job->sum.table);
     uint64_t pieces = (uint64_t)job->sum.table.n_chunks * cuts;
-    return ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect);
+    AMPI_TRY(ampi_cu_share(c, pieces, ampi_k_inspect, *job, cuts, &c->scratch->inspect));
+    c->inspected = 1;
+    return AMP_OK;
 }
 static amp_status ampi_cu_sum_gradients(amp_ctx *ctx, const amp_sum_job *job) {
     amp_inspect_job totals_alone = AMP_ZERO;
@@ -107,6 +111,7 @@ static amp_status ampi_cu_update(amp_ctx *ctx, const amp_update_job *job) {
     const int codes = job->moment == AMP_MOMENT_8BIT; /* whose blocks take longer to begin */
     uint32_t cuts = ampi_cu_cuts(c, &job->table, codes ? 2u * AMPI_PIECE : AMPI_PIECE);
     uint64_t pieces = (uint64_t)job->table.n_chunks << cuts;
+    c->follows = c->dependent && c->inspected && !job->count; /* counts are zeroed between the two */
 #define AMP_X(kind_, rule, moments) \
     if (job->kind == kind_ && codes) return ampi_cu_stream(c, pieces, ampi_k_update_codes<kind_>, *job, cuts); \
     if (job->kind == kind_ && job->count) return ampi_cu_stream(c, pieces, ampi_k_count_update<kind_>, *job, cuts); \

@@ -85,6 +85,35 @@ static void test_grid_sync() {
     CU(cudaFree(b));
 }
 
+/* Programmatic dependent launch: the second kernel may begin early on a GPU, and waits for what the first writes. */
+static __global__ void k_first(int *a) {
+    cudaTriggerProgrammaticLaunchCompletion();
+    a[threadIdx.x] = int(threadIdx.x) + 1;
+}
+static __global__ void k_second(const int *a, int *b) {
+    cudaGridDependencySynchronize();
+    b[threadIdx.x] = 2 * a[63u - threadIdx.x];
+}
+static void test_dependent_launch() {
+    int *a = device_array<int>(64), *b = device_array<int>(64);
+    const long followers = hcu_followers();
+    cudaLaunchAttribute attribute[1];
+    cudaLaunchConfig_t c = {};
+    c.gridDim = dim3(1);
+    c.blockDim = dim3(64);
+    CU(cudaLaunchKernelEx(&c, k_first, a));
+    attribute[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute[0].val.programmaticStreamSerializationAllowed = 1;
+    c.attrs = attribute;
+    c.numAttrs = 1;
+    CU(cudaLaunchKernelEx(&c, k_second, a, b));
+    CHECK(hcu_followers() == followers + 1);
+    std::vector<int> r = download(b, 64);
+    CHECK(r[0] == 128 && r[63] == 2);
+    CU(cudaFree(a));
+    CU(cudaFree(b));
+}
+
 /* The last block to finish reduces: a fence on both sides of the atomic. */
 static __global__ void k_last_block(const float *x, float *partial, unsigned *count, float *out, int n) {
     AMP_SHARED(int, last, 1);
@@ -827,6 +856,7 @@ static void test_threads() {
 static void contract() {
     test_shared();
     test_grid_sync();
+    test_dependent_launch();
     test_last_block();
     test_warp();
     test_atomics();
