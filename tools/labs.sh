@@ -102,7 +102,7 @@ cuda_variants() { # the variants of the host runtime that this machine can build
 # COMMAND of make; in the students' folder it builds what a lab's kernels need: no cuBLAS, no NCCL, and undefined behaviour of the
 # runtime itself is not looked for. That is half of the compile time.
 light() {
-    [ -n "$hidden" ] || set -- "$@" HCU_USER_SOURCES='hcu_sched hcu_where hcu_reads hcu_wmma hcu_memory hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_lean' HCU_RT_asan='-g1 -O1 -fsanitize=address'
+    [ -n "$hidden" ] || set -- "$@" HCU_LEFT_OUT='hcu_blas hcu_blas_product hcu_blas1 hcu_curand hcu_nccl' HCU_RT_asan='-g1 -O1 -fsanitize=address'
     "$@"
 }
 cuda_runtime() {

@@ -68,7 +68,7 @@ endif
 # ---- libraries -----------------------------------------------------------------------------------------------------------
 HCU_INTERPRETERS := hcu_ptx hcu_ptx_text hcu_sass hcu_sass_text
 HCU_SOURCES := hcu_sched hcu_where hcu_reads hcu_wmma hcu_memory hcu_pinned hcu_runtime hcu_api hcu_copies hcu_ctl hcu_refused hcu_blas hcu_blas_product hcu_blas1 hcu_curand hcu_nccl $(HCU_INTERPRETERS)
-HCU_USER_SOURCES := $(filter-out $(HCU_INTERPRETERS) $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas hcu_blas_product hcu_blas1),$(HCU_SOURCES)) hcu_lean
+HCU_USER_SOURCES := $(filter-out $(HCU_LEFT_OUT) $(HCU_INTERPRETERS) $(if $(wildcard $(CUDA_HOME)/include/cublasLt.h),,hcu_blas hcu_blas_product hcu_blas1),$(HCU_SOURCES)) hcu_lean
 HCU_HEADERS := $(wildcard $(HCU_DIR)/*.h $(HCU_DIR)/*.inc)
 $(HCU_BUILD)/hcu_refused.inc: $(HCU_DIR)/features.txt
 	@mkdir -p $(@D)
