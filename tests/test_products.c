@@ -2634,8 +2634,8 @@ static void vocabulary_room_of(t_run *t, size_t classes, amp_dtype type, amp_dty
     CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes, &d));
     CHECK_EQ(bytes, want);
 }
-/* In a scope that stays open a loop without a scaler and a set changes w itself: the cast of the call before is not read
-   again once it was read for dx; one that was only evaluated is kept. */
+/* In a scope that stays open a loop without a scaler and a set changes w itself: the cast of the call before is not
+   read again once it was read for dx; one that was only evaluated is kept. */
 static void vocabulary_iterations(t_run *t) {
     vocabulary v;
     float first, kept, then, want, *w;
