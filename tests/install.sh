@@ -78,7 +78,7 @@ if ${RUN_ENV:-} "${BUILD:-build}/roofline" H100 --out "$work/roofline.svg" >"$wo
 else bad "docs/img/roofline.svg is not what \`make docs\` makes"; fi
 there=${BUILD:-build}/to-clean # make takes no path with spaces, as $work may have
 mkdir -p "$there/x"
-if mk clean BUILD="$there" >"$work/log" 2>&1 || [ ! -e "$there/x" ]; then bad "clean removes a folder that make did not make"; else ok; fi
+if MAKEFLAGS='' "$MAKE" -s clean BUILD="$there" >"$work/log" 2>&1 || [ ! -e "$there/x" ]; then bad "clean removes a folder that make did not make"; else ok; fi
 touch "$there/flags"
 mk clean BUILD="$there"
 if [ -e "$there" ]; then bad "clean left $there"; else ok; fi

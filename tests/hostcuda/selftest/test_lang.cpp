@@ -1040,7 +1040,7 @@ int main(int argc, char **argv) {
         }
     hcu_set_mode(HCU_RANDOM, 5);
     test_threads();
-    if (getenv("HCU_PTX")) CHECK(interpreted > 0 && hcu_ptx_load(getenv("HCU_PTX")) == 15); /* all but k_grid_sync */
+    if (getenv("HCU_PTX")) CHECK(interpreted > 0 && hcu_ptx_load(getenv("HCU_PTX")) == 17); /* all but k_grid_sync */
     hcu_set_mode(HCU_LAZY, 1);
     hcu_set_order(HCU_FORWARD, 1);
     test_lazy_work();
