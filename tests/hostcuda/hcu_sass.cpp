@@ -42,6 +42,8 @@ struct Block : Memory {
         case C_ERRBAR:
         case C_CCTL:
         case C_CGAERRBAR:
+        case C_ACQBULK: /* griddepcontrol: kernels of a stream run one after the other */
+        case C_PREEXIT:
         case C_DEPBAR: break;
         case C_MOV: move(i); break;
         case C_S2R:
