@@ -3,7 +3,7 @@
 # With ARCHs, as 75 80: tests/hostcuda/ptx_check.sh with the table tests/expected/ptx.txt, with plain flags and under --use_fast_math, which must
 # change nothing that matters: no approximation, no unrounded operation, no flushing of subnormals. Without: that no function of it flushes
 # or estimates under --use_fast_math on sm_90: in $FAST_PTX, the kernels of `make test`'s machine code; else in all, compiled without
-# optimisation in a fifth of the time. And the object exports amp_ names only: nvcc's; without ARCHs that of the host runtime, from the same source, where it is
+# optimisation in a fifth of the time. Where it is optimised: which kernels may run beside the one before them. And the object exports amp_ names only: nvcc's; without ARCHs that of the host runtime, from the same source, where it is
 # built. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2

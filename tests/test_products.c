@@ -2617,23 +2617,6 @@ static void vocabulary_answers(t_run *t) {
         t_clear(t);
     }
 }
-/* What the scratch must have, of layers that are only described; what is in it afterwards. */
-static void vocabulary_room_of(t_run *t, size_t classes, amp_dtype type, amp_dtype logits, amp_dtype dw, size_t want) {
-    static float there; /* never read: the query looks at no array */
-    amp_linear_xent_desc d = AMP_ZERO;
-    size_t bytes = 0;
-    d.linear.rows = 3000; /* with 2^17 classes no more than a size_t of 32 bits can count */
-    d.linear.in = 16;
-    d.linear.out = classes;
-    d.linear.x = d.linear.w = amp_arr(&there, type);
-    d.linear.y.dtype = logits;
-    d.xent.labels8 = (const uint8_t *)&there;
-    d.xent.loss = d.xent.row_loss = &there;
-    if (dw != AMP_AUTO) d.linear.dw = amp_arr(&there, dw);
-    t_note(t, "%d classes", (int)classes);
-    CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes, &d));
-    CHECK_EQ(bytes, want);
-}
 /* In a scope that stays open a loop without a scaler and a set changes w itself: the cast of the call before is not
    read again once it was read for dx; one that was only evaluated is kept. */
 static void vocabulary_iterations(t_run *t) {
@@ -2671,6 +2654,23 @@ static void vocabulary_iterations(t_run *t) {
     CHECK(then != first);
     CHECK_F32(then, want);
     CHECK_F32(kept, want);
+}
+/* What the scratch must have, of layers that are only described; what is in it afterwards. */
+static void vocabulary_room_of(t_run *t, size_t classes, amp_dtype type, amp_dtype logits, amp_dtype dw, size_t want) {
+    static float there; /* never read: the query looks at no array */
+    amp_linear_xent_desc d = AMP_ZERO;
+    size_t bytes = 0;
+    d.linear.rows = 3000; /* with 2^17 classes no more than a size_t of 32 bits can count */
+    d.linear.in = 16;
+    d.linear.out = classes;
+    d.linear.x = d.linear.w = amp_arr(&there, type);
+    d.linear.y.dtype = logits;
+    d.xent.labels8 = (const uint8_t *)&there;
+    d.xent.loss = d.xent.row_loss = &there;
+    if (dw != AMP_AUTO) d.linear.dw = amp_arr(&there, dw);
+    t_note(t, "%d classes", (int)classes);
+    CHECK_OK(amp_linear_cross_entropy_bytes(t->ctx, &bytes, &d));
+    CHECK_EQ(bytes, want);
 }
 static void vocabulary_rooms(t_run *t) {
     enum { MANY = 131072 };

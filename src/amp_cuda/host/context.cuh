@@ -286,7 +286,7 @@ static amp_status ampi_cu_leave(amp_ctx *ctx, amp_status s) {
     ampi_cuda *c = ampi_cu_self(ctx);
     cudaError_t e = c->away ? ampi_cu_go_back(&c->driver, &c->back) : cudaSuccess;
     c->here = c->away = 0;
-    c->inspected = 0;
+    c->inspected = c->follows = 0;
     ampi_cu_unrelax(c);
     if (e == cudaSuccess) return s;
     if (s == AMP_OK) s = ampi_cu_fail(c, "cudaSetDevice", e);
