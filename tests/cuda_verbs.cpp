@@ -1,8 +1,9 @@
 /* cuda_verbs.cpp - what each verb may do to CUDA: its class by counters, capture and replay, lent resources, refusals,
    every failure. Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by
    tests/cuda_verbs.sh.
-   usage: cuda_verbs [--full [--slice I/N]]    every failure of every flag set, or the I-th of N parts of them; without:
-   each failure of each verb, one of four in a new context, and each STEP-th of a whole life, of a plain context. */
+   usage: cuda_verbs [--full [--slice I/N]]    every failure of every flag set, or the I-th of N parts of them, the
+   first with all other tests; without: each failure of each verb, one of four in a new context, and each STEP-th of a
+   whole life, of a plain context. */
 #include "../amp.h"
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
@@ -4012,6 +4013,7 @@ static void test_faults(uint32_t flags, int first, int step) {
     long total = 0, k;
     hcu_reset();
     hcu_set_mode(HCU_EAGER, 1); /* work runs when enqueued: the k-th call is the same in every life */
+    hcu_set_sms(1, 1);          /* few blocks: no call is made for one */
     OK(life(flags, 1));
     after_life(0);
     for (int sticky = 0; sticky < 2; sticky++) {
@@ -4045,6 +4047,7 @@ static void test_faults(uint32_t flags, int first, int step) {
         after_life(k);
     }
     hcu_reset();
+    hcu_set_sms(1, 132);
     hcu_set_mode(HCU_LAZY, 1);
     CHECK(total >= 4000 / step, "only %ld faults", total);
     printf("faults, flags %u: %ld injected, from the %d-th on\n", (unsigned)flags, total, first);
@@ -4154,44 +4157,43 @@ static long fail_each_end(const amp_cuda_desc *d) {
     CHECK(k > 20, "%ld calls", k);
     return k - 1;
 }
-static void test_each_call() {
+/* slice I of N: of every verb's, those of each N-th verb. */
+static void test_each_call(int slice, int slices) {
     static const verb objects = {"objects", q_objects};
+    const int with_objects = slice == slices; /* and the end of a context */
     long total = 0;
+    int turn = 0;
     amp_cuda_desc d = desc_with(0);
     world w;
     hcu_reset();
     hcu_set_mode(HCU_EAGER, 1); /* no copy to memory of the host is left over when a call has failed */
     hcu_set_sms(1, 1);          /* few blocks: a quarter of the time */
+    CHECK(cudaFree(NULL) == cudaSuccess, "device 0"); /* it is in use: each verb goes back to it */
     d.device = 1;
     d.workspace_bytes = 4096;
     OK(amp_cuda_create(&ctx, d));
     OK(build(&w, ctx));
     run_ok(&w, 0, VERBS);
     for (const verb &v : verbs)
-        total += fail_each_call(&w, &v);
-    total += fail_each_call(&w, &objects);
+        if (turn++ % slices == slice - 1) total += fail_each_call(&w, &v);
+    if (with_objects) total += fail_each_call(&w, &objects);
     end(&w);
     no_leak("each call");
+    turn = 0;
     for (const verb &v : verbs) {
+        if (turn++ % slices != slice - 1) continue;
         total += fail_each_first_call(&d, &v, 0);
         total += fail_each_first_call(&d, &v, 1);
         no_leak(v.name);
     }
-    total += fail_each_first_call(&d, &objects, 0);
-    total += fail_each_end(&d);
+    if (with_objects) total += fail_each_first_call(&d, &objects, 0) + fail_each_end(&d);
     hcu_set_sms(1, 132);
     hcu_set_mode(HCU_LAZY, 1);
     printf("each call of each verb: %ld failures\n", total);
 }
 
-int main(int argc, char **argv) {
-    int full = argc > 1 && !strcmp(argv[1], "--full"), slice = 1, slices = 1;
-    if (full && argc > 3 && sscanf(argv[3], "%d/%d", &slice, &slices) != 2) return 2;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a bug that the runtime finds aborts: show what came before */
-    const char *folder = getenv("TMPDIR");
-    snprintf(state_file, sizeof state_file, "%s/amp-verbs-XXXXXX", folder ? folder : "/tmp");
-    int file = mkstemp(state_file);
-    CHECK(file >= 0, "no file %s", state_file);
+/* Everything but the failures that --full deals to its parts. */
+static void test_each_promise() {
     test_list();
     test_plain_products();
     test_classes();
@@ -4265,9 +4267,20 @@ int main(int argc, char **argv) {
     test_beneath_cublas();
     test_refused_when_run();
     test_errors();
+}
+
+int main(int argc, char **argv) {
+    int full = argc > 1 && !strcmp(argv[1], "--full"), slice = 1, slices = 1;
+    if (full && argc > 3 && sscanf(argv[3], "%d/%d", &slice, &slices) != 2) return 2;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a bug that the runtime finds aborts: show what came before */
+    const char *folder = getenv("TMPDIR");
+    snprintf(state_file, sizeof state_file, "%s/amp-verbs-XXXXXX", folder ? folder : "/tmp");
+    int file = mkstemp(state_file);
+    CHECK(file >= 0, "no file %s", state_file);
+    if (slice == 1) test_each_promise();
     if (full) every = 1;
     hcu_set_protect(0); /* closing device memory takes half of the time, and the verbs ran with it closed above */
-    test_each_call();
+    test_each_call(slice, slices);
     hcu_set_protect(full);
     test_faults(0, full ? slice : STEP / 2, full ? slices : STEP);
     hcu_set_protect(0);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# usage: full.sh [--list] [PART...]    `make check-full`: what `make test` thins out, with nothing left out, in parts of at most four minutes
-# of CPU time each, their builds not counted. PART: a name, a shell pattern, or a number in the --list; such a part runs again. Without
+# usage: full.sh [--list] [PART...]    `make check-full`: what `make test` thins out, with nothing left out, in parts of a few minutes
+# of CPU time each, at most fifteen. PART: a name, a shell pattern, or a number in the --list; such a part runs again. Without
 # any: all that have not run on this tree, so that a run that was stopped goes on. What each gave is kept in $BUILD/full until a source
 # changes. Last line, over all parts that have run on this tree: N passed, N failed, N skipped.
 set -u
