@@ -7729,6 +7729,12 @@ static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
+/* The cast of a weight, which has room then; one that is only planned may be none yet, NULL. */
+static amp_status ampi_cached_cast(amp_ctx *ctx, ampi_cached like, int plan, ampi_cached **k) {
+    if (!plan) return ampi_cached_entry(ctx, like, k);
+    *k = ampi_cached_find(ctx->scope, &like);
+    return AMP_OK;
+}
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
 static amp_status ampi_operand(
     amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, ampi_reader reader, amp_array *out) {
@@ -7752,28 +7758,31 @@ static amp_status ampi_operand(
         return AMP_OK;
     }
     if (e) weight = at == 0 && n == e->count;
-    if (weight && !plan && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
         ampi_cached like = AMP_ZERO;
         like.source = a.data;
         like.set = set;
         like.count = n;
         like.capture = ampi_capture_id(ctx);
         like.dtype = want;
-        AMPI_TRY(ampi_cached_entry(ctx, like, &k));
+        AMPI_TRY(ampi_cached_cast(ctx, like, plan, &k));
+    }
+    if (k) {
         out->data = k->copy;
-        if (ampi_cached_read(k, reader)) {
-            ctx->scope->info.hits++;
-            return AMP_OK;
-        }
     } else {
         AMPI_TRY(ampi_scope_room(ctx, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
     if (plan) return AMP_OK;
+    if (k && ampi_cached_read(k, reader)) {
+        ctx->scope->info.hits++;
+        return AMP_OK;
+    }
     AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
-    if (k) k->valid = 1;
-    if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
+    if (!k) return AMP_OK;
+    k->valid = 1;
+    (void)ampi_cached_read(k, reader);
     return AMP_OK;
 }
 
@@ -8181,6 +8190,7 @@ static amp_status ampi_check_scalars(amp_ctx *ctx, const amp_gemm_job *j) {
         const int fits = !scalar[i].p || !scalar[i].of || ampi_is_f8(scalar[i].of->dtype);
         AMPI_CHECK(fits, "%s is for FP8 only", scalar[i].name);
         AMPI_TRY(ampi_check_words(ctx, scalar[i].name, scalar[i].p));
+        AMPI_CHECK(i == 5 || !j->amax_d || scalar[i].p != j->amax_d, "desc.amax_d is %s", scalar[i].name);
     }
     return AMP_OK;
 }
@@ -8215,7 +8225,7 @@ static amp_status ampi_gemm_arrays(amp_ctx *ctx, amp_gemm_job *j, ampi_matrix x[
 
 /* Outputs may overlap nothing, but c may be d. */
 static amp_status ampi_gemm_overlaps(
-    amp_ctx *ctx, const amp_gemm_job *j, const ampi_matrix x[AMPI_MATRICES], ampi_extent r[AMPI_MATRICES]) {
+    amp_ctx *ctx, const amp_gemm_job *j, const ampi_matrix x[AMPI_MATRICES], ampi_extent r[AMPI_MATRICES + 1]) {
     const int one = x[AMPI_MATRIX_D].batch == 1 || j->stride_c == j->stride_d;
     size_t i;
     for (i = 0; i < AMPI_MATRICES; i++)
@@ -8223,7 +8233,8 @@ static amp_status ampi_gemm_overlaps(
             x[i].name, *x[i].array, x[i].span, x[i].batch * x[i].rows, x[i].cols, !x[i].output, x[i].output);
     r[AMPI_MATRIX_C].name = "desc.c (only the same matrix is allowed)";
     if (j->c.data == j->d.data && j->ldc == j->ldd && one) r[AMPI_MATRIX_C].bytes = 0;
-    return ampi_check_extents(ctx, r, AMPI_MATRICES);
+    r[AMPI_MATRICES] = ampi_extent_of("desc.amax_d", amp_arr(j->amax_d, AMP_F32), 1, 0, 1);
+    return ampi_check_extents(ctx, r, AMPI_MATRICES + 1);
 }
 
 /* A product without elements: its column sums are 0. */
@@ -8252,7 +8263,7 @@ static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_job *j, amp_dtype want, const
         {"desc.dbias", &j->dbias, 1, 1, biases, &line, &lines, 0, 1, NULL, 0},
         {"desc.aux", &j->aux, outputs, j->m, j->n, &j->ldd, &j->stride_d, reads_aux, !j->backward, &j->act, 0},
     };
-    ampi_extent r[AMPI_MATRICES];
+    ampi_extent r[AMPI_MATRICES + 1];
     size_t i;
     AMPI_TRY(ampi_check_scalars(ctx, j));
     AMPI_TRY(ampi_gemm_arrays(ctx, j, x));
@@ -8266,7 +8277,7 @@ static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_job *j, amp_dtype want, const
         j->k = 0;
         j->alpha_ptr = j->scale_a = j->scale_b = NULL;
     }
-    for (i = 0; i < AMPI_MATRICES && goal->kind == AMPI_RUN; i++)
+    for (i = 0; i <= AMPI_MATRICES && goal->kind == AMPI_RUN; i++)
         if (r[i].write) ampi_wrote(ctx, r[i].data, r[i].bytes);
     switch (goal->kind) {
     case AMPI_RUN: return (ctx->b->gemm)(ctx, j);
@@ -8979,7 +8990,9 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
 
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
-    size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
+    const size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes);
+    const size_t written = j->rows ? span + j->padding : 0; /* the last row's padding, too */
+    size_t logits, gradients;
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
     const ampi_extent r[7] = {
         ampi_extent_of("desc.logits", j->logits, span, 1, 0),
@@ -8988,7 +9001,7 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
         ampi_extent_of("desc.weights", j->weights, j->classes, 2, 0),
         ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
         ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
-        ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
+        ampi_extent_of("desc.dlogits", j->dlogits, written, 0, same ? 2 : 1), /* 2: not compared with logits */
     };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
@@ -8996,7 +9009,7 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     AMPI_TRY(ampi_check_array(ctx, "desc.targets", j->targets, span, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.weights", j->weights, j->classes, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
-    gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
+    gradients = j->dlogits.data ? written * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
     AMPI_TRY(ampi_check_pointer(ctx, "desc.labels", j->labels, j->label_bytes));
@@ -9143,20 +9156,27 @@ static void ampi_vocabulary_rooms(ampi_vocabulary *v) {
     l->scratch_bytes += 2u * (size_t)ampi_round256(n);
     v->bytes += l->scratch_bytes + (size_t)ampi_round256(l->in * l->out); /* w twice */
 }
+/* The loss of all rows; in its sentences the desc is amp_softmax_cross_entropy's. */
+static amp_status ampi_vocabulary_loss(amp_ctx *ctx, ampi_vocabulary *v, const amp_xent_desc *given) {
+    amp_xent_desc x = *given;
+    amp_status st;
+    x.rows = v->l.rows;
+    x.classes = v->l.out;
+    ctx->inside = "amp_softmax_cross_entropy: ";
+    st = ampi_xent_job_of(ctx, &x, &v->loss);
+    ctx->inside = NULL;
+    return st;
+}
 static amp_status ampi_vocabulary_of(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_xent_desc *d) {
-    amp_xent_desc x;
     memset(v, 0, sizeof *v);
     AMPI_CHECK_DESC(d);
     AMPI_CHECK_DESC(&d->linear);
     AMPI_TRY(ampi_check_vocabulary(ctx, d));
     v->l = d->linear;
-    x = d->xent;
-    x.rows = v->l.rows;
-    x.classes = v->l.out;
     AMPI_CHECK(v->l.in && v->l.out, "desc.linear.%s is 0", v->l.in ? "out" : "in");
-    AMPI_TRY(ampi_xent_job_of(ctx, &x, &v->loss));
+    AMPI_TRY(ampi_vocabulary_loss(ctx, v, &d->xent));
     v->gradients = v->l.dx.data || v->l.dw.data || v->l.dbias.data;
-    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, x.dlogits.dtype));
+    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, d->xent.dlogits.dtype));
     ampi_vocabulary_rows(ctx, v, d->chunk);
     v->scratch = (char *)d->scratch;
     ampi_vocabulary_rooms(v);

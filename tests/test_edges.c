@@ -549,6 +549,11 @@ static void largest_of_zeros(t_run *t) {
         CHECK_OK(amp_gemm(t->ctx, &g));
         t_get(t, &amax, g.amax_d, 4);
         CHECK_F32(amax, 0.0f);
+        g.scale_d = g.amax_d; /* it would be read as 0 */
+        CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.amax_d is desc.scale_d");
+        g.scale_d = NULL;
+        g.amax_d = (float *)d;
+        CHECK_STATUS(amp_gemm(t->ctx, &g), AMP_ERR_INVALID_ARG, "desc.d overlaps desc.amax_d");
     }
     t_note(t, "a quantised tensor, and a histogram");
     CHECK_OK(amp_fp8_create(&f, t->ctx, NULL));
@@ -746,6 +751,29 @@ static void explained_in_a_region(t_run *t) {
     amp_params_destroy(p);
 }
 
+/* An arena that the cached casts fill: the product that reads them runs, and can be explained. */
+static void explained_in_a_full_arena(t_run *t) {
+    amp_autocast_desc scope = AMP_ZERO;
+    amp_gemm_desc g = AMP_ZERO;
+    char text[400];
+    g.m = 2;
+    g.n = g.k = 16;
+    g.trans_b = 1;
+    g.a = amp_arr(t_alloc(t, 64), AMP_F16);
+    g.b = amp_arr(t_alloc(t, 1024), AMP_F32);
+    g.b.flags = AMP_CACHE;
+    g.d = amp_arr(t_alloc(t, 128), AMP_F32);
+    scope.arena = 512; /* the cast's bytes */
+    CHECK_OK(amp_autocast_begin(t->ctx, &scope));
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_OK(amp_gemm_explain(t->ctx, text, sizeof text, &g));
+    CHECK_OK(amp_gemm(t->ctx, &g));
+    CHECK_EQ(amp_autocast_get(t->ctx).casts, 1);
+    CHECK_EQ(amp_autocast_get(t->ctx).hits, 1);
+    CHECK_OK(amp_autocast_end(t->ctx));
+    CHECK_OK(amp_autocast_release(t->ctx));
+}
+
 /* ---- layers in FP8 ---- */
 
 typedef struct layer8 {
@@ -887,7 +915,7 @@ const t_test t_suite_edges[] = {{"edges.of_nothing", of_nothing, T_HOST},
     {"edges.policy_scales", policy_scales, T_ALL}, {"edges.banned_product", banned_product, T_ALL},
     {"edges.pinned_output", pinned_output, T_ALL}, {"edges.beside_a_weight", beside_a_weight, T_CPU},
     {"edges.part_of_a_weight", part_of_a_weight, T_ALL}, {"edges.explained_in_a_region", explained_in_a_region, T_ALL},
-    {"edges.fp8_without", fp8_without, T_ALL}, {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL},
-    {"edges.fp8_formats", fp8_formats, T_ALL}, {"edges.rows_without_names", rows_without_names, T_HOST},
-    {"edges.plan_of_auto", plan_of_auto, T_ALL}, {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL},
-    {NULL, NULL, 0}};
+    {"edges.explained_in_a_full_arena", explained_in_a_full_arena, T_ALL}, {"edges.fp8_without", fp8_without, T_ALL},
+    {"edges.fp8_elsewhere", fp8_elsewhere, T_ALL}, {"edges.fp8_formats", fp8_formats, T_ALL},
+    {"edges.rows_without_names", rows_without_names, T_HOST}, {"edges.plan_of_auto", plan_of_auto, T_ALL},
+    {"edges.snapshot_uninitialised", snapshot_uninitialised, T_ALL}, {NULL, NULL, 0}};

@@ -2309,6 +2309,12 @@ static void xent_errors(t_run *t) {
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "desc.dlogits overlaps desc.targets");
     e.targets = amp_arrn(px, AMP_F32, 11);
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "desc.targets.count is 11");
+    e = good; /* what lies behind the last row's classes: written where the gradient has whole rows */
+    e.ld = 4;
+    e.row_loss = (float *)pg + 15;
+    CHECK_OK(amp_softmax_cross_entropy(t->ctx, &e));
+    e.dlogits.count = 16;
+    CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "desc.row_loss overlaps desc.dlogits");
     e = good;
     e.row_loss = NULL;
     CHECK_STATUS(amp_softmax_cross_entropy(t->ctx, &e), AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy row_loss");
@@ -2827,7 +2833,8 @@ static void vocabulary_errors(t_run *t) {
     REFUSED(e.xent.rows = 7, AMP_ERR_INVALID_ARG, "desc.xent.rows is 7, but desc.linear.rows is 300");
     REFUSED(e.xent.classes = 7, AMP_ERR_INVALID_ARG, "desc.xent.classes is 7");
     REFUSED(e.xent.ld = 64, AMP_ERR_INVALID_ARG, "desc.xent.ld is 64");
-    REFUSED(e.xent.labels = NULL, AMP_ERR_INVALID_ARG, "labels");
+    REFUSED(e.xent.labels = NULL, AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy: desc.labels");
+    REFUSED(e.xent.smoothing = 2, AMP_ERR_INVALID_ARG, "amp_softmax_cross_entropy: desc.smoothing is 2");
     REFUSED(e.scratch = NULL, AMP_ERR_INVALID_ARG, "desc.scratch has 0 bytes");
     REFUSED(e.scratch_bytes--, AMP_ERR_INVALID_ARG, "desc.scratch bytes are needed");
     REFUSED(e.scratch = (char *)e.scratch + 4, AMP_ERR_INVALID_ARG, "desc.scratch is not aligned to 256 bytes");

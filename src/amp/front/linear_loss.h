@@ -79,20 +79,27 @@ static void ampi_vocabulary_rooms(ampi_vocabulary *v) {
     l->scratch_bytes += 2u * (size_t)ampi_round256(n);
     v->bytes += l->scratch_bytes + (size_t)ampi_round256(l->in * l->out); /* w twice */
 }
+/* The loss of all rows; in its sentences the desc is amp_softmax_cross_entropy's. */
+static amp_status ampi_vocabulary_loss(amp_ctx *ctx, ampi_vocabulary *v, const amp_xent_desc *given) {
+    amp_xent_desc x = *given;
+    amp_status st;
+    x.rows = v->l.rows;
+    x.classes = v->l.out;
+    ctx->inside = "amp_softmax_cross_entropy: ";
+    st = ampi_xent_job_of(ctx, &x, &v->loss);
+    ctx->inside = NULL;
+    return st;
+}
 static amp_status ampi_vocabulary_of(amp_ctx *ctx, ampi_vocabulary *v, const amp_linear_xent_desc *d) {
-    amp_xent_desc x;
     memset(v, 0, sizeof *v);
     AMPI_CHECK_DESC(d);
     AMPI_CHECK_DESC(&d->linear);
     AMPI_TRY(ampi_check_vocabulary(ctx, d));
     v->l = d->linear;
-    x = d->xent;
-    x.rows = v->l.rows;
-    x.classes = v->l.out;
     AMPI_CHECK(v->l.in && v->l.out, "desc.linear.%s is 0", v->l.in ? "out" : "in");
-    AMPI_TRY(ampi_xent_job_of(ctx, &x, &v->loss));
+    AMPI_TRY(ampi_vocabulary_loss(ctx, v, &d->xent));
     v->gradients = v->l.dx.data || v->l.dw.data || v->l.dbias.data;
-    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, x.dlogits.dtype));
+    AMPI_TRY(ampi_vocabulary_dtypes(ctx, v, d->xent.dlogits.dtype));
     ampi_vocabulary_rows(ctx, v, d->chunk);
     v->scratch = (char *)d->scratch;
     ampi_vocabulary_rooms(v);

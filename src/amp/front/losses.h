@@ -20,7 +20,9 @@ static amp_status ampi_check_xent(amp_ctx *ctx, const amp_xent_desc *d) {
 
 /* The job's arrays: dlogits may be logits, and overlap them in no other way. */
 static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
-    size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes), logits, gradients;
+    const size_t span = ampi_span(1, 0, j->rows, j->ld, j->classes);
+    const size_t written = j->rows ? span + j->padding : 0; /* the last row's padding, too */
+    size_t logits, gradients;
     int same = j->logits.data == j->dlogits.data && j->logits.dtype == j->dlogits.dtype;
     const ampi_extent r[7] = {
         ampi_extent_of("desc.logits", j->logits, span, 1, 0),
@@ -29,7 +31,7 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
         ampi_extent_of("desc.weights", j->weights, j->classes, 2, 0),
         ampi_extent_of("desc.row_loss", amp_arr(j->row_loss, AMP_F32), j->all, 0, 1),
         ampi_extent_of("desc.loss", amp_arr(j->loss, AMP_F32), 1, 0, 1),
-        ampi_extent_of("desc.dlogits", j->dlogits, span, 0, same ? 2 : 1), /* 2: not compared with logits */
+        ampi_extent_of("desc.dlogits", j->dlogits, written, 0, same ? 2 : 1), /* 2: not compared with logits */
     };
     AMPI_CHECK(span != (size_t)-1, "desc.rows is too large");
     AMPI_TRY(ampi_check_array(ctx, "desc.logits", j->logits, span, 1));
@@ -37,7 +39,7 @@ static amp_status ampi_check_logits(amp_ctx *ctx, const amp_xent_job *j) {
     AMPI_TRY(ampi_check_array(ctx, "desc.targets", j->targets, span, 0));
     AMPI_TRY(ampi_check_array(ctx, "desc.weights", j->weights, j->classes, 0));
     logits = span * amp_dtype_size(j->logits.dtype);
-    gradients = j->dlogits.data ? (span + j->padding) * amp_dtype_size(j->dlogits.dtype) : 0;
+    gradients = j->dlogits.data ? written * amp_dtype_size(j->dlogits.dtype) : 0;
     AMPI_CHECK(same || !ampi_overlap(j->logits.data, logits, j->dlogits.data, gradients),
         "desc.dlogits overlaps desc.logits (the same array of the same dtype is allowed)");
     AMPI_TRY(ampi_check_pointer(ctx, "desc.labels", j->labels, j->label_bytes));

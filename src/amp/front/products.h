@@ -169,6 +169,7 @@ static amp_status ampi_check_scalars(amp_ctx *ctx, const amp_gemm_job *j) {
         const int fits = !scalar[i].p || !scalar[i].of || ampi_is_f8(scalar[i].of->dtype);
         AMPI_CHECK(fits, "%s is for FP8 only", scalar[i].name);
         AMPI_TRY(ampi_check_words(ctx, scalar[i].name, scalar[i].p));
+        AMPI_CHECK(i == 5 || !j->amax_d || scalar[i].p != j->amax_d, "desc.amax_d is %s", scalar[i].name);
     }
     return AMP_OK;
 }
@@ -203,7 +204,7 @@ static amp_status ampi_gemm_arrays(amp_ctx *ctx, amp_gemm_job *j, ampi_matrix x[
 
 /* Outputs may overlap nothing, but c may be d. */
 static amp_status ampi_gemm_overlaps(
-    amp_ctx *ctx, const amp_gemm_job *j, const ampi_matrix x[AMPI_MATRICES], ampi_extent r[AMPI_MATRICES]) {
+    amp_ctx *ctx, const amp_gemm_job *j, const ampi_matrix x[AMPI_MATRICES], ampi_extent r[AMPI_MATRICES + 1]) {
     const int one = x[AMPI_MATRIX_D].batch == 1 || j->stride_c == j->stride_d;
     size_t i;
     for (i = 0; i < AMPI_MATRICES; i++)
@@ -211,7 +212,8 @@ static amp_status ampi_gemm_overlaps(
             x[i].name, *x[i].array, x[i].span, x[i].batch * x[i].rows, x[i].cols, !x[i].output, x[i].output);
     r[AMPI_MATRIX_C].name = "desc.c (only the same matrix is allowed)";
     if (j->c.data == j->d.data && j->ldc == j->ldd && one) r[AMPI_MATRIX_C].bytes = 0;
-    return ampi_check_extents(ctx, r, AMPI_MATRICES);
+    r[AMPI_MATRICES] = ampi_extent_of("desc.amax_d", amp_arr(j->amax_d, AMP_F32), 1, 0, 1);
+    return ampi_check_extents(ctx, r, AMPI_MATRICES + 1);
 }
 
 /* A product without elements: its column sums are 0. */
@@ -240,7 +242,7 @@ static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_job *j, amp_dtype want, const
         {"desc.dbias", &j->dbias, 1, 1, biases, &line, &lines, 0, 1, NULL, 0},
         {"desc.aux", &j->aux, outputs, j->m, j->n, &j->ldd, &j->stride_d, reads_aux, !j->backward, &j->act, 0},
     };
-    ampi_extent r[AMPI_MATRICES];
+    ampi_extent r[AMPI_MATRICES + 1];
     size_t i;
     AMPI_TRY(ampi_check_scalars(ctx, j));
     AMPI_TRY(ampi_gemm_arrays(ctx, j, x));
@@ -254,7 +256,7 @@ static amp_status ampi_gemm(amp_ctx *ctx, amp_gemm_job *j, amp_dtype want, const
         j->k = 0;
         j->alpha_ptr = j->scale_a = j->scale_b = NULL;
     }
-    for (i = 0; i < AMPI_MATRICES && goal->kind == AMPI_RUN; i++)
+    for (i = 0; i <= AMPI_MATRICES && goal->kind == AMPI_RUN; i++)
         if (r[i].write) ampi_wrote(ctx, r[i].data, r[i].bytes);
     switch (goal->kind) {
     case AMPI_RUN: return (ctx->b->gemm)(ctx, j);

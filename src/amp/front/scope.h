@@ -459,6 +459,12 @@ static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
+/* The cast of a weight, which has room then; one that is only planned may be none yet, NULL. */
+static amp_status ampi_cached_cast(amp_ctx *ctx, ampi_cached like, int plan, ampi_cached **k) {
+    if (!plan) return ampi_cached_entry(ctx, like, k);
+    *k = ampi_cached_find(ctx->scope, &like);
+    return AMP_OK;
+}
 /* *out = a in dtype `want` (AMP_AUTO: as it is). */
 static amp_status ampi_operand(
     amp_ctx *ctx, amp_array a, size_t n, amp_dtype want, ampi_reader reader, amp_array *out) {
@@ -482,28 +488,31 @@ static amp_status ampi_operand(
         return AMP_OK;
     }
     if (e) weight = at == 0 && n == e->count;
-    if (weight && !plan && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
+    if (weight && r && r->cache && a.dtype == AMP_F32 && want == r->low) {
         ampi_cached like = AMP_ZERO;
         like.source = a.data;
         like.set = set;
         like.count = n;
         like.capture = ampi_capture_id(ctx);
         like.dtype = want;
-        AMPI_TRY(ampi_cached_entry(ctx, like, &k));
+        AMPI_TRY(ampi_cached_cast(ctx, like, plan, &k));
+    }
+    if (k) {
         out->data = k->copy;
-        if (ampi_cached_read(k, reader)) {
-            ctx->scope->info.hits++;
-            return AMP_OK;
-        }
     } else {
         AMPI_TRY(ampi_scope_room(ctx, n * amp_dtype_size(want), 0, &to));
         out->data = to;
     }
     if (plan) return AMP_OK;
+    if (k && ampi_cached_read(k, reader)) {
+        ctx->scope->info.hits++;
+        return AMP_OK;
+    }
     AMPI_TRY((ctx->b->cast)(ctx, *out, a, n, &how));
-    if (k) k->valid = 1;
-    if (k) (void)ampi_cached_read(k, reader);
     ctx->scope->info.casts++;
+    if (!k) return AMP_OK;
+    k->valid = 1;
+    (void)ampi_cached_read(k, reader);
     return AMP_OK;
 }
 
