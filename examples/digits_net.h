@@ -290,7 +290,8 @@ PROGRAM_FN void show_progress(const char *what, double start, size_t step, size_
     if (!due && step != steps) return;
     shown = now;
     fprintf(stderr, "%s%-10s step %5lu/%lu  loss %-7.4f scale 2^%-3.0f %5.0f s left%s", terminal ? "\r" : "", what,
-        step, steps, (double)loss, log2((double)scale), left, terminal && step != steps ? "  " : "\n");
+        (unsigned long)step, (unsigned long)steps, (double)loss, log2((double)scale), left,
+        terminal && step != steps ? "  " : "\n");
 }
 
 #endif

@@ -68,18 +68,19 @@ compiles() {
     objects=$out/impl.o
     for f in tests/main.c tests/test_*.c tests/cuda_stub.c; do
         o=$out/$(basename "$f" .c).o
-        must "$f" cc -O1 -Itests -DREF_OWN_FMAF -c "$f" -o "$o" # zig's fmaf rounds twice
+        # shellcheck disable=SC2086
+        must "$f" cc -O1 $clock -Itests -DREF_OWN_FMAF -c "$f" -o "$o" # zig's fmaf rounds twice
         objects="$objects $o"
     done
     # shellcheck disable=SC2086 # some words
-    must "the unit suite links" cc $stack $objects -o "$out/suite$exe" -lm $threads || return 1
+    must "the unit suite links" cc $stack $objects -o "$out/suite$exe" $emulated -lm $threads || return 1
     must "digits.c in one file" cc -O2 examples/digits.c -o "$out/digits$exe" -lm $threads || return 1
     for f in examples/*.c; do
         case $f in */ranks_mpi.c | */digits.c) continue ;; esac # the first needs MPI
         linked="-DAMP_LINKED $out/impl.o"
         grep -q AMP_LINKED "$f" || linked='' # it has the implementation
         # shellcheck disable=SC2086
-        must "$f" cc -O1 "$f" $linked $clocks -o "$out/$(basename "$f" .c)$exe" -lm $threads
+        must "$f" cc -O1 $clock "$f" $linked $emulated -o "$out/$(basename "$f" .c)$exe" -lm $threads
     done
     return 0
 }
@@ -139,13 +140,13 @@ export WINEDEBUG=-all WINEPREFIX="$build/zig/wine"
 PATH=$PATH:/usr/lib/wine # where Debian's wine64 puts the program
 for target; do
     line=$(table | grep "^$target|") || { echo "zig.sh: no target $target: see --list" >&2; exit 2; }
-    out=${BUILD:-build}/zig/$target exe='' threads=-pthread stack='' clocks=''
+    out=${BUILD:-build}/zig/$target exe='' threads=-pthread stack='' clock='' emulated=''
     case $target in
     *-windows-*) exe=.exe ;;
     wasm*)
         threads=''
         stack=-Wl,-z,stack-size=8388608
-        clocks='-D_WASI_EMULATED_PROCESS_CLOCKS -lwasi-emulated-process-clocks' ;; # two examples call clock()
+        clock=-D_WASI_EMULATED_PROCESS_CLOCKS emulated=-lwasi-emulated-process-clocks ;; # of clock()
     esac
     mkdir -p "$out" || exit 2
     compiles || continue
