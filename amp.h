@@ -7729,7 +7729,7 @@ static int ampi_cached_read(ampi_cached *k, ampi_reader reader) {
     k->valid = fresh ? 1u + ends : 0u;
     return fresh;
 }
-/* The cast of a weight, which has room then; one that is only planned may be none yet, NULL. */
+/* The entry of a weight's cast, made if there is none. For a plan nothing is made: *k is NULL then. */
 static amp_status ampi_cached_cast(amp_ctx *ctx, ampi_cached like, int plan, ampi_cached **k) {
     if (!plan) return ampi_cached_entry(ctx, like, k);
     *k = ampi_cached_find(ctx->scope, &like);
