@@ -1267,6 +1267,23 @@ AMP_INLINE uint32_t ampi_to_two_f8(uint32_t low, uint32_t high, amp_dtype t) {
 #  endif
 #endif
 
+/* A pattern of FP8 to float bits. Without the hardware's way it is read as a half, of which a number of E4M3 is 2^8
+   times as much. */
+#if defined(__CUDA_ARCH__)
+AMP_INLINE uint32_t ampi_from_f8(uint32_t pattern, amp_dtype t) {
+#  if defined(AMPI_F8_HARDWARE)
+    return ampi_from_half(ampi_from_two_f8(pattern, t) & 0xffffu);
+#  else
+    float x;
+    if (t == AMP_F8E5M2) return ampi_from_half(pattern << 8);
+    asm("mul.rn.f32 %0, %1, 0f43800000;"
+        : "=f"(x)
+        : "f"(ampi_float(ampi_from_half((pattern & 0x80u) << 8 | (pattern & 0x7fu) << 7))));
+    return ampi_bits(x);
+#  endif
+}
+#endif
+
 /* The magnitude of a float, as bits, to the pattern of a format with so many bits of mantissa; what is beyond the range
    is the caller's. It becomes a fixed-point number q.F of the target's grid, F of 32 bits; nearest-even and stochastic
    rounding differ only in what is added to F before its carry goes into q:
@@ -1287,7 +1304,7 @@ AMP_INLINE uint32_t ampi_on_grid(uint32_t a, uint32_t mant, uint32_t emin, amp_r
 }
 AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint32_t r) {
     ampi_format f = ampi_format_of(t);
-    if (how == AMP_NEAREST && t == AMP_BF16) return (a + 0x7fffu + (a >> 16 & 1u)) >> 16;
+    if (t == AMP_BF16) return (a + (how == AMP_NEAREST ? 0x7fffu + (a >> 16 & 1u) : r >> 16)) >> 16;
 #if defined(__CUDA_ARCH__)
     if (how == AMP_NEAREST && t == AMP_F16) return ampi_to_half(a);
 #  if defined(AMPI_F8_HARDWARE)
@@ -1296,12 +1313,21 @@ AMP_INLINE uint32_t ampi_rounded(uint32_t a, amp_dtype t, amp_rounding how, uint
 #endif
     return ampi_on_grid(a, f.mant, f.emin, how, r);
 }
+/* What overflows becomes Inf there by itself. */
+AMP_INLINE int ampi_rounds_to_inf(amp_dtype t, amp_rounding how) {
+#if defined(__CUDA_ARCH__)
+    if (t == AMP_F16 && how == AMP_NEAREST) return 1;
+#endif
+    return t == AMP_BF16 && how == AMP_NEAREST;
+}
 /* Float bits x to the 8- or 16-bit pattern. Overflow is never random: the same numbers overflow in both modes. */
 AMP_INLINE uint32_t ampi_encode(uint32_t x, amp_dtype t, amp_rounding how, uint32_t r, int saturate) {
     ampi_format f = ampi_format_of(t);
     uint32_t a = x & 0x7fffffffu, q = ampi_rounded(a, t, how, r);
-    if (q > f.maxf) q = f.maxf;
-    if (a >= f.limit) q = saturate ? f.maxf : f.over;
+    if (saturate || !ampi_rounds_to_inf(t, how)) {
+        if (q > f.maxf) q = f.maxf;
+        if (a >= f.limit) q = saturate ? f.maxf : f.over;
+    }
     if (a > 0x7f800000u) q = f.nan | ((a >> (23u - f.mant)) & f.payload);
     return (x >> 31) << f.sign | q;
 }
@@ -1346,7 +1372,7 @@ AMP_INLINE uint32_t ampi_decode(uint32_t b, amp_dtype t) {
     uint32_t p;
     if (t == AMP_BF16) return sign | (a << 16) | (a > f.over ? 0x400000u : 0u);
 #if defined(__CUDA_ARCH__)
-    if (t == AMP_F16 && a <= f.over) return ampi_from_half(b);
+    if (infinite || a < f.over) return t == AMP_F16 ? ampi_from_half(b) : ampi_from_f8(b, t);
 #endif
     if (a >= f.over) return sign | 0x7f800000u | (m << up) | (infinite ? 0u : 0x400000u);
     if (a >> f.mant) return sign | ((a << up) + ((f.emin - 1u) << 23));

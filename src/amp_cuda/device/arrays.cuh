@@ -143,9 +143,10 @@ AMPI_K void ampi_k_unscale8(const uint32_t g[8], void *p, amp_dtype t, amp_dtype
     ampi_k_nearest8(x, t);
     ampi_k_store8(x, p, t, i, m, wide);
     if (!amp_may_lose(inv, from, t)) return;
+    ampi_k_decode8(x, t);
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        if (k < m) amp_count_lost(f, ampi_float(u[k]), ampi_float(ampi_decode_any(x[k], t)), at + k);
+        if (k < m) amp_count_lost(f, ampi_float(u[k]), ampi_float(x[k]), at + k);
 }
 
 AMPI_K void ampi_k_add64(uint64_t *sum, uint64_t x) {

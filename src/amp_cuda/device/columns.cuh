@@ -24,7 +24,8 @@ AMPI_K void ampi_k_bias_load(uint32_t x[8], const amp_array &a, uint64_t at, uin
     }
     AMP_UNROLL
     for (k = 0; k < 8u; k++)
-        x[k] = AMPI_TEAM * k < left ? ampi_load_bits(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
+        x[k] = AMPI_TEAM * k < left ? ampi_load_pattern(a.data, a.dtype, at + AMPI_TEAM * k) : 0u;
+    ampi_k_decode8(x, a.dtype);
 }
 /* A mask of them, in row `row` from `column` on, as what stands in y's place. */
 AMPI_K void ampi_k_bias_unmask(
@@ -53,15 +54,11 @@ AMPI_K void ampi_k_bias_store(const uint32_t x[8], const amp_array &a, uint64_t 
    summed. */
 AMPI_K void ampi_k_bias_act8(
     const amp_bias_grad_job &j, amp_act act, uint32_t x[8], const uint32_t y[8], uint64_t at, uint64_t left, int wide) {
-    uint32_t k;
     if (act == AMP_ACT_NONE) return;
     ampi_k_act_grad8(x, act, y, 0);
     ampi_k_nearest8(x, j.dy.dtype);
     ampi_k_bias_store(x, j.dy, at, left, wide);
-    if (j.dy.dtype == AMP_F32) return;
-    AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_decode_any(x[k], j.dy.dtype);
+    ampi_k_decode8(x, j.dy.dtype);
 }
 /* This thread's columns of a part, into sum[8]: some rows at a time, for loads in flight. */
 #define AMPI_K_AHEAD 2u
@@ -259,6 +256,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK) ampi_k_columns_alone(const A
             AMP_UNROLL
             for (l = 0; l < AMP_COLUMN_LANES; l++) {
                 float sum = 0.0f;
+                AMP_NO_UNROLL
                 for (r = row + l * AMP_ROWS; r < row + (l + 1u) * AMP_ROWS && r < j.rows; r++)
                     sum = amp_add(sum, amp_load(j.dy.data, j.dy.dtype, r * j.ld + c * j.step));
                 lane[l] = amp_dadd(lane[l], amp_widen(sum));

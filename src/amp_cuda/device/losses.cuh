@@ -31,30 +31,33 @@ struct ampi_k_counts { /* what rows count in the mean */
             v[k] = k < m ? amp_xent_row_weight(&d, amp_xent_label(&d, i + k)) : 0.0f;
     }
 };
-/* Where each class has a target of its own: those of one row, q; and what they add to its loss. */
+/* Where each class has a target of its own: those of one row, q, and what they add to its loss. */
 struct ampi_k_targets {
     const amp_xent_job &d;
+    const ampi_k_logits &logits;
     size_t at, label; /* the row's place in the matrix */
-    float keep, share;
-    AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
-        uint32_t k;
+    float keep, share, max;
+    int wide, wide_weights;
+    int misses; /* 0: at8 gives targets; 1: what they add */
+    AMPI_K_AT void target8(float v[8], uint64_t i, uint32_t m) const {
+        uint32_t k, x[8], w[8];
+        if (d.targets.data) ampi_k_load8(x, d.targets.data, d.targets.dtype, at + i, m, wide);
+        if (d.weights.data) ampi_k_load8(w, d.weights.data, d.weights.dtype, i, m, wide_weights);
         for (k = 0; k < 8u; k++) {
-            if (k >= m) continue;
             v[k] = i + k == label ? 1.0f : 0.0f;
-            if (d.targets.data) v[k] = amp_load(d.targets.data, d.targets.dtype, at + i + k);
+            if (d.targets.data) v[k] = ampi_float(x[k]);
             v[k] = amp_xent_target(keep, share, v[k]);
-            if (d.weights.data) v[k] = amp_mul(v[k], amp_load(d.weights.data, d.weights.dtype, i + k));
+            if (d.weights.data) v[k] = amp_mul(v[k], ampi_float(w[k]));
         }
     }
-};
-struct ampi_k_misses {
-    const ampi_k_targets &q;
-    float max;
     AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
+        float x[8];
         uint32_t k;
-        q.at8(v, i, m);
+        target8(v, i, m);
+        if (!misses) return;
+        logits.at8(x, i, m);
         for (k = 0; k < 8u; k++)
-            if (k < m) v[k] = amp_xent_miss(v[k], max, amp_load(q.d.logits.data, q.d.logits.dtype, q.at + i + k));
+            v[k] = amp_xent_miss(v[k], max, x[k]);
     }
 };
 
@@ -175,7 +178,7 @@ AMPI_K float ampi_k_xent_part(const void *p, amp_dtype t, size_t at, uint32_t n,
         lane[q % 8u] = amp_add(lane[q % 8u], amp_xent_term(ampi_float(x.of[q / 8u][q % 8u]), top));
     return ampi_k_join_slots(lane);
 }
-/* The same of FP8, read twice. */
+/* The same of any dtype, read twice. */
 AMPI_K float ampi_k_xent_part_twice(const void *p, amp_dtype t, size_t at, uint32_t n, int wide, float *largest) {
     const ampi_k_logits part = {p, t, at, wide};
     const uint32_t slot = threadIdx.x % AMPI_TEAM * 8u;
@@ -196,15 +199,17 @@ AMPI_K float ampi_k_xent_part_twice(const void *p, amp_dtype t, size_t at, uint3
     }
     return ampi_k_join_slots(lane);
 }
-/* A chunk's parts, a team each until there are none left: their sums to room->part, their largest logits to top[]. */
+/* A chunk's parts, a team each until there are none left: their sums to room->part, their largest logits to top[].
+   type: AMP_AUTO, or t, known as the kernel is compiled. */
+template <int type>
 AMPI_K void ampi_k_xent_parts(
     const void *p, amp_dtype t, size_t at, uint32_t n, int wide, ampi_k_room *room, float *top) {
     uint32_t part = threadIdx.x / AMPI_TEAM, from, m;
     float sum, most;
     for (from = part * AMP_PART; from < n; from += AMPI_TEAMS * AMP_PART, part += AMPI_TEAMS) {
         m = n - from < AMP_PART ? n - from : AMP_PART;
-        if (amp_dtype_size(t) > 1u)
-            sum = ampi_k_xent_part(p, t, at + from, m, &most);
+        if (type != AMP_AUTO)
+            sum = ampi_k_xent_part(p, (amp_dtype)type, at + from, m, &most);
         else
             sum = ampi_k_xent_part_twice(p, t, at + from, m, wide, &most);
         if (threadIdx.x % AMPI_TEAM) continue;
@@ -215,6 +220,7 @@ AMPI_K void ampi_k_xent_parts(
 }
 /* The sum of a row's terms and *max, in every thread; see amp_xent_row. A thread of a team has a part of a chunk. */
 static_assert(AMP_PARTS == AMPI_TEAM, "a thread for each part");
+template <int type>
 AMPI_K float ampi_k_xent_sum(
     const amp_xent_job &d, amp_dtype t, size_t at, int wide, ampi_k_room *room, float *top, float *max) {
     const uint64_t chunks = d.classes / AMP_CHUNK + (d.classes % AMP_CHUNK != 0);
@@ -229,7 +235,7 @@ AMPI_K float ampi_k_xent_sum(
         const uint64_t left = d.classes - c * AMP_CHUNK;
         const uint32_t n = (uint32_t)(left < AMP_CHUNK ? left : AMP_CHUNK);
         const int is = me * AMP_PART < n;
-        ampi_k_xent_parts(d.logits.data, t, at + c * AMP_CHUNK, n, wide, room, top);
+        ampi_k_xent_parts<type>(d.logits.data, t, at + c * AMP_CHUNK, n, wide, room, top);
         before = now;
         now = ampi_larger(before, ampi_k_team_largest(is ? top[me] : AMP_XENT_LEAST));
         if (threadIdx.x < AMPI_TEAM) {
@@ -292,33 +298,53 @@ AMPI_K void ampi_k_xent_alike(
         amp_store(d.dlogits.data, t, one, amp_xent_grad_one(row, amp_load(d.logits.data, t, one)));
     }
 }
+template <int type>
 AMPI_K void ampi_k_xent_gradients(const amp_xent_job &d, amp_dtype t, size_t at, int wide, const amp_xent_row *row) {
     ampi_k_ends ends = ampi_k_no_ends();
     ampi_k_meet(&ends, d.logits.data, t, at);
     ampi_k_meet(&ends, d.dlogits.data, d.dlogits.dtype, at);
-    if (amp_dtype_size(t) == 2u && t == d.dlogits.dtype && ampi_k_xent_no_nan(row) && !ends.never)
-        ampi_k_xent_alike(d, t, at, &ends, row);
+    if (amp_dtype_size((amp_dtype)type) == 2u && t == d.dlogits.dtype && ampi_k_xent_no_nan(row) && !ends.never)
+        ampi_k_xent_alike(d, (amp_dtype)type, at, &ends, row);
     else
         ampi_k_xent_any(d, t, at, wide, row);
 }
 
-/* A row with a target for each class, whose maximum and sum are known. */
-AMPI_K void ampi_k_xent_each(const amp_xent_job &d, amp_dtype t, size_t row, const ampi_k_targets &q, amp_xent_row *r,
-    float factor, ampi_k_room *room) {
-    ampi_k_misses misses = {q, r->max};
-    float all = amp_narrow(ampi_k_sum(q, d.classes, room)), miss = amp_narrow(ampi_k_sum(misses, d.classes, room)),
-          v[8];
+/* A row with a target for each class, whose maximum and sum are known. One loop for both sums, to be compiled once. */
+AMPI_K void ampi_k_xent_each(
+    const amp_xent_job &d, size_t row, ampi_k_targets q, amp_xent_row *r, float factor, ampi_k_room *room) {
+    const char *out = (const char *)d.dlogits.data + q.at * amp_dtype_size(d.dlogits.dtype);
+    const int wide = ampi_k_aligned(out, d.dlogits.dtype) ? AMPI_K_STREAM : 0;
+    float all = 0.0f, sum = 0.0f, x[8], v[8];
+    uint32_t k, y[8];
     size_t i;
+    AMP_NO_UNROLL
+    for (q.misses = 0; q.misses < 2; q.misses++) {
+        all = sum;
+        sum = amp_narrow(ampi_k_sum(q, d.classes, room));
+    }
     amp_xent_row_end(r, &d, factor, all);
-    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = amp_xent_loss_each(miss, all, r->sum);
-    if (!d.dlogits.data) return;
-    for (i = threadIdx.x; i < d.classes; i += AMP_BLOCK) {
-        q.at8(v, i, 1);
-        v[0] = amp_xent_grad_each(r, amp_load(d.logits.data, t, q.at + i), v[0]);
-        amp_store(d.dlogits.data, d.dlogits.dtype, q.at + i, v[0]);
+    if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = amp_xent_loss_each(sum, all, r->sum);
+    for (i = 8u * threadIdx.x; d.dlogits.data && i < d.classes; i += 8u * AMP_BLOCK) {
+        const uint32_t m = ampi_k_group(i, d.classes);
+        q.logits.at8(x, i, m);
+        q.target8(v, i, m);
+        for (k = 0; k < 8u; k++)
+            y[k] = ampi_bits(amp_xent_grad_each(r, x[k], v[k]));
+        ampi_k_nearest8(y, d.dlogits.dtype);
+        ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, q.at + i, m, wide);
     }
 }
-/* A block per row, of logits of one dtype. */
+AMPI_K ampi_k_targets ampi_k_targets_of(
+    const amp_xent_job &d, const ampi_k_logits &logits, size_t at, size_t label, float max) {
+    const char *targets = (const char *)d.targets.data + at * amp_dtype_size(d.targets.dtype);
+    const float keep = amp_sub(1.0f, d.smoothing), share = amp_div(d.smoothing, (float)d.classes);
+    const int wide = ampi_k_aligned(targets, d.targets.dtype);
+    const int wide_weights = ampi_k_aligned(d.weights.data, d.weights.dtype);
+    ampi_k_targets q = {d, logits, at, label, keep, share, max, wide, wide_weights, 0};
+    return q;
+}
+/* A block per row. */
+template <int type>
 AMPI_K void ampi_k_xent_row(
     const amp_xent_job &d, amp_dtype t, size_t row, const float *factor, ampi_k_room *room, float *top) {
     size_t at = row * d.ld;
@@ -329,16 +355,15 @@ AMPI_K void ampi_k_xent_row(
     if (ampi_k_xent_ends(d, row, label, threadIdx.x, AMP_BLOCK)) return;
     logits.wide = ampi_k_aligned((const char *)d.logits.data + at * amp_dtype_size(t), t);
     r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
-    r.sum = ampi_k_xent_sum(d, t, at, logits.wide, room, top, &r.max);
-    if (d.each) {
-        ampi_k_targets q = {d, at, (size_t)label, amp_sub(1.0f, d.smoothing), amp_div(d.smoothing, (float)d.classes)};
-        ampi_k_xent_each(d, t, row, q, &r, *factor, room);
+    r.sum = ampi_k_xent_sum<type>(d, t, at, logits.wide, room, top, &r.max);
+    if (type == AMP_AUTO && d.each) {
+        ampi_k_xent_each(d, row, ampi_k_targets_of(d, logits, at, (size_t)label, r.max), &r, *factor, room);
         return;
     }
     if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
     ampi_k_xent_loss_of(d, row, label, mean, *factor, &r, threadIdx.x);
     if (!d.dlogits.data) return;
-    ampi_k_xent_gradients(d, t, at, logits.wide, &r);
+    ampi_k_xent_gradients<type>(d, t, at, logits.wide, &r);
     __syncthreads();
     if (threadIdx.x == 0 && !d.softmax)
         amp_store(d.dlogits.data, d.dlogits.dtype, at + (size_t)label, amp_xent_grad_label(&r));
@@ -389,22 +414,22 @@ AMPI_K double ampi_k_xent_weight(const amp_xent_job &d, const double *counts, ui
 AMPI_K size_t ampi_k_xent_turned(size_t first) {
     return first + (blockIdx.x + (uint32_t)(first / gridDim.x)) % gridDim.x;
 }
-/* Logits of AMP_F8E4M3 or E5M2: one kernel, for nobody waits for it, and each takes nvcc a while. */
+/* type: of the logits. AMP_AUTO: any, and rows with a target for each class; one kernel for all of these, because each
+   takes nvcc a while. */
 template <int type>
 static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     ampi_k_xent(const AMP_GRID_CONSTANT amp_xent_job d, const double *counts, uint32_t lanes, uint32_t *ticket) {
     AMP_SHARED(ampi_k_room, room, 1);
     AMP_SHARED(float, top, AMP_PARTS);
     AMP_SHARED(float, factor, 1); /* not in a register: the terms need all of them */
-    const amp_dtype f8 = d.logits.dtype == AMP_F8E5M2 ? AMP_F8E5M2 : AMP_F8E4M3;
-    const amp_dtype t = type == AMP_F8E4M3 ? f8 : (amp_dtype)type;
+    const amp_dtype t = type == AMP_AUTO ? d.logits.dtype : (amp_dtype)type;
     double counted = ampi_k_xent_counted(d, counts, lanes);
     size_t first, row;
     if (threadIdx.x == 0) factor[0] = amp_xent_factor(&d, counted);
     __syncthreads();
     for (first = 0; first < d.rows; first += gridDim.x) {
         row = ampi_k_xent_turned(first);
-        if (row < d.rows) ampi_k_xent_row(d, t, row, factor, room, top);
+        if (row < d.rows) ampi_k_xent_row<type>(d, t, row, factor, room, top);
     }
     if (ticket) ampi_k_xent_end(d.loss, d.row_loss, (uint32_t)d.all, ampi_k_xent_weight(d, counts, lanes), ticket);
 }
@@ -710,7 +735,7 @@ static __global__ void __launch_bounds__(AMP_BLOCK, 2)
     X(ampi_k_xent<AMP_F32>) \
     X(ampi_k_xent<AMP_F16>) \
     X(ampi_k_xent<AMP_BF16>) \
-    X(ampi_k_xent<AMP_F8E4M3>) \
+    X(ampi_k_xent<AMP_AUTO>) \
     X(ampi_k_xent_few<AMP_F32>) \
     X(ampi_k_xent_few<AMP_F16>) \
     X(ampi_k_xent_few<AMP_BF16>) X(ampi_k_xent_counts) X(ampi_k_xent_losses) X(ampi_k_dropout)

@@ -211,9 +211,12 @@ AMPI_K uint32_t ampi_k_group(uint64_t i, uint64_t n) {
    and looked at later, so that all of a thread's loads are under way together. */
 typedef struct ampi_k_raw { ampi_k_u4 a, b; } ampi_k_raw;
 
-/* One by one: from the first to the m-th, and zeros. */
-AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t first, uint32_t m) {
-    const uint32_t each = 4u / (uint32_t)amp_dtype_size(t);
+/* One by one: from the first to the m-th, and zeros. The size is known before the loop, not in it. */
+template <uint32_t size>
+AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, size_t i, uint32_t first, uint32_t m) {
+    const amp_dtype small = size == 2u ? AMP_F16 : AMP_F8E4M3;
+    const amp_dtype t = size == 4u ? AMP_F32 : small;
+    const uint32_t each = 4u / size;
     uint32_t w[8], k;
     AMP_UNROLL
     for (k = 0; k < 8u; k++) {
@@ -226,6 +229,14 @@ AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, 
     r->a.y = w[1];
     if (each <= 2u) r->a = ampi_k_four(w);
     if (each == 1u) r->b = ampi_k_four(w + 4);
+}
+AMPI_K void ampi_k_gather8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t first, uint32_t m) {
+    if (t == AMP_F32)
+        ampi_k_gather8<4>(r, p, i, first, m);
+    else if (amp_dtype_size(t) == 2u)
+        ampi_k_gather8<2>(r, p, i, first, m);
+    else
+        ampi_k_gather8<1>(r, p, i, first, m);
 }
 AMPI_K void ampi_k_fetch8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, int wide) {
 #if !defined(__CUDACC__)
@@ -349,19 +360,37 @@ AMPI_K uint32_t ampi_k_quick(uint32_t pattern, amp_dtype t) { /* of one: NaN may
     if (t == AMP_F16) return AMP_FROM_HALF(pattern);
     return t == AMP_BF16 ? pattern << 16 : ampi_decode_any(pattern, t);
 }
-AMPI_K void ampi_k_exact8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+#define AMPI_FORMAT_DECODE8(T, ...) \
+    if (t == AMP_##T) { \
+        AMP_UNROLL \
+        for (k = 0; k < 8u; k++) \
+            x[k] = ampi_decode(x[k], AMP_##T); \
+        return; \
+    }
+AMPI_K void ampi_k_decode8(uint32_t x[8], amp_dtype t) { /* patterns to float bits */
     uint32_t k;
+    AMPI_FORMATS(AMPI_FORMAT_DECODE8)
+}
+AMPI_K void ampi_k_exact8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     ampi_k_patterns8(x, r, t);
+    ampi_k_decode8(x, t);
+}
+/* Where the quick way met a NaN: it becomes what ampi_decode makes of it. */
+AMPI_K void ampi_k_nans8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
+    const ampi_format f = ampi_format_of(t);
+    const uint32_t last = ampi_has_inf(f) ? f.over : f.maxf; /* that is none */
+    uint32_t b[8], k;
+    ampi_k_patterns8(b, r, t);
     AMP_UNROLL
-    for (k = 0; k < 8u; k++)
-        x[k] = ampi_decode(x[k], t);
+    for (k = 0; k < 8u; k++) {
+        const uint32_t a = b[k] & ((1u << f.sign) - 1u);
+        if (a > last) x[k] = (b[k] >> f.sign) << 31 | 0x7fc00000u | (a << (23u - f.mant) & 0x7fffffu);
+    }
 }
 #define AMPI_FORMAT_WIDEN8(T, ...) \
 case AMP_##T: \
-    if (ampi_k_odd8(r, AMP_##T)) \
-        ampi_k_exact8(x, r, AMP_##T); \
-    else \
-        ampi_k_quick8(x, r, AMP_##T); \
+    ampi_k_quick8(x, r, AMP_##T); \
+    if (ampi_k_odd8(r, AMP_##T)) ampi_k_nans8(x, r, AMP_##T); \
     break;
 /* Eight elements as they lie in memory to float bits. */
 AMPI_K void ampi_k_widen8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
@@ -419,18 +448,13 @@ AMPI_K void ampi_k_store_words(const uint32_t x[8], void *p, size_t i) {
 /* The first m of eight, and zeros. */
 AMPI_K void ampi_k_take8(ampi_k_raw *r, const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     if (wide && m == 8u)
-        ampi_k_fetch8(r, p, t, i, 1);
+        ampi_k_fetch8(r, p, t, i, wide);
     else if (ampi_k_has_words(t, m))
         ampi_k_fetch_words(r, p, i);
     else
         ampi_k_gather8(r, p, t, i, 0, m);
 }
 /* The first m of eight by themselves; the dtype of floats is known before the loop, not in it. */
-AMPI_K void ampi_k_load_each(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m) {
-    uint32_t k;
-    for (k = 0; k < 8u; k++)
-        x[k] = k < m ? ampi_load_bits(p, t, i + k) : 0u;
-}
 AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t i, uint32_t m) {
     uint32_t k;
     for (k = 0; k < 8u; k++)
@@ -439,17 +463,7 @@ AMPI_K void ampi_k_store_each(const uint32_t x[8], void *p, amp_dtype t, size_t 
 /* The first m of eight elements to float bits, and zeros. */
 AMPI_K void ampi_k_load8(uint32_t x[8], const void *p, amp_dtype t, size_t i, uint32_t m, int wide) {
     ampi_k_raw r;
-    if (!(wide && m == 8u) && !ampi_k_has_words(t, m)) {
-        if (t == AMP_F32)
-            ampi_k_load_each(x, p, AMP_F32, i, m);
-        else
-            ampi_k_load_each(x, p, t, i, m);
-        return;
-    }
-    if (wide)
-        ampi_k_fetch8(&r, p, t, i, wide);
-    else
-        ampi_k_fetch_words(&r, p, i);
+    ampi_k_take8(&r, p, t, i, m, wide);
     ampi_k_widen8(x, &r, t);
 }
 

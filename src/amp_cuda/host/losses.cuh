@@ -10,10 +10,11 @@ static unsigned ampi_cu_xent_grid(const ampi_cuda *c, const amp_xent_job *d) {
 }
 /* A kernel of cross-entropy; the ticket goes to the one that ends the loss. */
 typedef void (*ampi_cu_xent_kernel)(amp_xent_job, const double *, uint32_t, uint32_t *);
-static ampi_cu_xent_kernel ampi_cu_xent_any(amp_dtype t) {
-    if (t == AMP_F16) return ampi_k_xent<AMP_F16>;
-    if (t == AMP_BF16) return ampi_k_xent<AMP_BF16>;
-    return t == AMP_F32 ? ampi_k_xent<AMP_F32> : ampi_k_xent<AMP_F8E4M3>;
+static ampi_cu_xent_kernel ampi_cu_xent_any(const amp_xent_job *d) {
+    if (d->each) return ampi_k_xent<AMP_AUTO>;
+    if (d->logits.dtype == AMP_F16) return ampi_k_xent<AMP_F16>;
+    if (d->logits.dtype == AMP_BF16) return ampi_k_xent<AMP_BF16>;
+    return d->logits.dtype == AMP_F32 ? ampi_k_xent<AMP_F32> : ampi_k_xent<AMP_AUTO>;
 }
 static ampi_cu_xent_kernel ampi_cu_xent_few(const amp_xent_job *d) { /* NULL: not for this one */
     if (d->classes > AMP_PART || d->each) return NULL;
@@ -26,7 +27,7 @@ static amp_status ampi_cu_xent_rows(
     ampi_cu_xent_kernel few = ampi_cu_xent_few(d);
     const uint64_t rows = d->classes <= AMPI_K_SHORT ? AMP_BLOCK : AMPI_TEAMS; /* at a time */
     if (few) return ampi_cu_share(c, ampi_cu_parts(d->rows, rows), few, *d, counts, lanes, ticket);
-    return ampi_cu_launch(c, ampi_cu_xent_grid(c, d), ampi_cu_xent_any(d->logits.dtype), *d, counts, lanes, ticket);
+    return ampi_cu_launch(c, ampi_cu_xent_grid(c, d), ampi_cu_xent_any(d), *d, counts, lanes, ticket);
 }
 static amp_status ampi_cu_xent(amp_ctx *ctx, const amp_xent_job *d) {
     ampi_cuda *c = ampi_cu_self(ctx);
