@@ -34,29 +34,33 @@ struct ampi_k_counts { /* what rows count in the mean */
 /* Where each class has a target of its own: those of one row, q, and what they add to its loss. */
 struct ampi_k_targets {
     const amp_xent_job &d;
-    const ampi_k_logits &logits;
     size_t at, label; /* the row's place in the matrix */
     float keep, share, max;
-    int wide, wide_weights;
-    int misses; /* 0: at8 gives targets; 1: what they add */
-    AMPI_K_AT void target8(float v[8], uint64_t i, uint32_t m) const {
-        uint32_t k, x[8], w[8];
-        if (d.targets.data) ampi_k_load8(x, d.targets.data, d.targets.dtype, at + i, m, wide);
-        if (d.weights.data) ampi_k_load8(w, d.weights.data, d.weights.dtype, i, m, wide_weights);
-        for (k = 0; k < 8u; k++) {
+    uint32_t wide;   /* bits: targets, weights, logits are aligned */
+    uint32_t misses; /* 0: at8 gives targets; 1: what they add */
+    /* m targets with their weights and, of 3 arrays, logits. One load for all arrays, to be compiled once. */
+    AMPI_K_AT void of8(float v[8], float x[8], uint64_t i, uint32_t m, uint32_t arrays) const {
+        uint32_t a, k, y[8];
+        for (k = 0; k < 8u; k++)
             v[k] = i + k == label ? 1.0f : 0.0f;
-            if (d.targets.data) v[k] = ampi_float(x[k]);
-            v[k] = amp_xent_target(keep, share, v[k]);
-            if (d.weights.data) v[k] = amp_mul(v[k], ampi_float(w[k]));
+        AMP_NO_UNROLL
+        for (a = 0; a < arrays; a++) {
+            const amp_array &shared = a == 1u ? d.weights : d.logits;
+            const void *data = a == 0 ? d.targets.data : shared.data;
+            const amp_dtype t = a == 0 ? d.targets.dtype : shared.dtype;
+            if (data) ampi_k_load8(y, data, t, a == 1u ? i : at + i, m, (int)(wide >> a & 1u));
+            for (k = 0; k < 8u; k++) {
+                if (a == 0) v[k] = amp_xent_target(keep, share, data ? ampi_float(y[k]) : v[k]);
+                if (a == 1u && data) v[k] = amp_mul(v[k], ampi_float(y[k]));
+                if (a == 2u) x[k] = ampi_float(y[k]);
+            }
         }
     }
     AMPI_K_AT void at8(float v[8], uint64_t i, uint32_t m) const {
         float x[8];
         uint32_t k;
-        target8(v, i, m);
-        if (!misses) return;
-        logits.at8(x, i, m);
-        for (k = 0; k < 8u; k++)
+        of8(v, x, i, m, 2u + misses);
+        for (k = 0; misses && k < 8u; k++)
             v[k] = amp_xent_miss(v[k], max, x[k]);
     }
 };
@@ -326,21 +330,20 @@ AMPI_K void ampi_k_xent_each(
     if (d.row_loss && threadIdx.x == 0) d.row_loss[d.first + row] = amp_xent_loss_each(sum, all, r->sum);
     for (i = 8u * threadIdx.x; d.dlogits.data && i < d.classes; i += 8u * AMP_BLOCK) {
         const uint32_t m = ampi_k_group(i, d.classes);
-        q.logits.at8(x, i, m);
-        q.target8(v, i, m);
+        q.of8(v, x, i, m, 3);
         for (k = 0; k < 8u; k++)
             y[k] = ampi_bits(amp_xent_grad_each(r, x[k], v[k]));
         ampi_k_nearest8(y, d.dlogits.dtype);
         ampi_k_store8(y, d.dlogits.data, d.dlogits.dtype, q.at + i, m, wide);
     }
 }
-AMPI_K ampi_k_targets ampi_k_targets_of(
-    const amp_xent_job &d, const ampi_k_logits &logits, size_t at, size_t label, float max) {
-    const char *targets = (const char *)d.targets.data + at * amp_dtype_size(d.targets.dtype);
+AMPI_K ampi_k_targets ampi_k_targets_of(const amp_xent_job &d, size_t at, size_t label, int wide, float max) {
+    const char *row = (const char *)d.targets.data + at * amp_dtype_size(d.targets.dtype);
     const float keep = amp_sub(1.0f, d.smoothing), share = amp_div(d.smoothing, (float)d.classes);
-    const int wide = ampi_k_aligned(targets, d.targets.dtype);
-    const int wide_weights = ampi_k_aligned(d.weights.data, d.weights.dtype);
-    ampi_k_targets q = {d, logits, at, label, keep, share, max, wide, wide_weights, 0};
+    const uint32_t targets = ampi_k_aligned(row, d.targets.dtype) != 0;
+    const uint32_t weights = ampi_k_aligned(d.weights.data, d.weights.dtype) != 0;
+    const uint32_t wides = targets | weights << 1 | (uint32_t)(wide != 0) << 2;
+    ampi_k_targets q = {d, at, label, keep, share, max, wides, 0};
     return q;
 }
 /* A block per row. */
@@ -357,7 +360,7 @@ AMPI_K void ampi_k_xent_row(
     r.target = amp_load(logits.x, t, at + (size_t)label); /* before dlogits, which may be logits */
     r.sum = ampi_k_xent_sum<type>(d, t, at, logits.wide, room, top, &r.max);
     if (type == AMP_AUTO && d.each) {
-        ampi_k_xent_each(d, row, ampi_k_targets_of(d, logits, at, (size_t)label, r.max), &r, *factor, room);
+        ampi_k_xent_each(d, row, ampi_k_targets_of(d, at, (size_t)label, logits.wide, r.max), &r, *factor, room);
         return;
     }
     if (ampi_nonzero(d.smoothing)) mean = amp_narrow(amp_ddiv(ampi_k_sum(logits, d.classes, room), (double)d.classes));
