@@ -83,6 +83,9 @@ table() {
         [ -z "${NVDISASM:-}" ] || echo "sass-fast|for-sass|tests/sass.sh --fast 90"
         [ -z "${NVDISASM:-}" ] || echo "sass-gpt2|for-sass-gpt2|tests/sass_gpt2.sh 90"
         [ -z "${NVDISASM:-}" ] || echo "suite-sass|$host/plain/suite $BUILD/sass/sm_90.sass|env HCU_PROTECT=0 HCU_SASS=$BUILD/sass/sm_90 tests/hostcuda_suite.sh $host/plain/suite lazy forward"
+        if [ -n "${CUDA_HOME:-}" ] && "$NVCC" --help | grep -q -e --Ofast-compile; then
+            echo "suite-ptx|$host/plain/suite $BUILD/sass/mid/sm_90.ptx|tests/suite_ptx.sh $host/plain/suite $BUILD/sass/mid/sm_90.ptx"
+        fi
         echo "failing-driver||tests/failing_driver.sh"
         "$NVCC" --list-gpu-arch | sed 's/.*_//' | xargs -n 3 | while read -r archs; do echo "ptx-${archs%% *}||tests/ptx.sh $archs"; done
     fi

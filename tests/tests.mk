@@ -26,11 +26,13 @@ $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o
 # A part is a target part-NAME: tests/run.sh runs its command, prints one line and keeps the counts. Two parts at a time.
 PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style headers selftest ptx sass readme install builds torch gpu check-gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
+# of what make test deals over days: tests/today.sh
+export DAY ?= $(shell expr $$(date +%s) / 86400)
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'
 
-test: cuda-line ## every test that this machine can run, in 5 to 11 minutes of CPU time with nvcc, by the processor; ends with the counts
+test: cuda-line ## every test that this machine can run, in 5 to 8 minutes of CPU time with nvcc, by the processor; ends with the counts
 	@rm -rf $(BUILD)/log; mkdir -p $(BUILD)/log
 	+@STARTER=$$PPID tests/run.sh all $(PARTS_MAKE) $(PARTS:%=part-%) || true; tests/run.sh sum $(PARTS)
 
@@ -39,7 +41,7 @@ check-full: cuda-line ## the same with nothing left out, in parts of minutes: PA
 
 .PHONY: $(PARTS:%=part-%)
 part-unit: $(BUILD)/test_cpu
-	$(RUN_PART) $(RUN_ENV) $(BUILD)/test_cpu --counts
+	$(RUN_PART) tests/unit.sh $(RUN_ENV) $(BUILD)/test_cpu --counts
 mutants: ## faults planted one at a time: does a test notice? ARGS='--seed 7 --count 50 --only scaler', tests/mutants/mutants.py --help (long)
 	@$(PYTHON) tests/mutants/mutants.py $(ARGS)
 floor: ## tests/expected/floor.txt, from the last `make test`
@@ -120,6 +122,9 @@ $(SASS)/fast/sm_%.ptx: tests/sass_code.cu tests/cuda_impl.cu tests/naive_tail.cu
 	$(NVCC) -std=c++17 -O2 -I. -Werror all-warnings --use_fast_math -ptx -arch=compute_$* $< -o $@
 $(SASS)/fast/sm_%.cubin: $(SASS)/fast/sm_%.ptx
 	$(NVCC) -O2 -cubin -arch=sm_$* $< -o $@
+$(SASS)/mid/sm_%.ptx: tests/cuda_impl.cu amp.h amp_cuda.cuh # nvcc's short way: tests/suite_ptx.sh
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 -I. --Ofast-compile=mid -ptx -arch=compute_$* $< -o $@
 # Of them those of some kernels, one of a kind: for `make test`.
 THIN := ampi_k_cast ampi_k_cast_wide ampi_k_finite ampi_k_quantize ampi_k_clip ampi_k_update<0> ampi_k_update_pairs<0>
 $(SASS)/thin/code.cu: amp_cuda.cuh amp.h tests/sass_thin.awk

@@ -279,6 +279,8 @@ struct Thread {
         uint64_t v = get(i.o[1]);
         if (i.space == 'l')
             v = i.has(M_TO) ? v - uint64_t(local) : v + uint64_t(local);
+        else if (i.space == 'p')
+            v = i.has(M_TO) ? v - uint64_t(param) : v + uint64_t(param);
         else if (i.space == 's' && i.has(M_TO))
             v -= uint64_t(shared);
         else if (i.space == 's')

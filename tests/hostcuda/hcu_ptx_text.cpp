@@ -171,6 +171,11 @@ struct Parser {
     Operand symbol(const string &name) {
         Operand o;
         o.kind = O_SYMBOL;
+        for (const Parameter &p : k->params)
+            if (p.name == name) {
+                o.value = p.offset;
+                return o;
+            }
         if (Variable *v = k->variables.get(name))
             o.value = v->offset;
         else
@@ -204,11 +209,6 @@ struct Parser {
             }
             o.reg = find_register(base);
             if (o.reg >= 0) return o;
-            for (const Parameter &p : k->params)
-                if (p.name == base) {
-                    o.value += p.offset;
-                    return o;
-                }
             o.value += symbol(base).value;
             return o;
         }
