@@ -4,11 +4,12 @@
 # programs, tests/dropin/strict (C11 and C++17, every warning an error) and threads.c; the first program of amp.h under -flto, -fvisibility=hidden,
 # --gc-sections, in a shared object that comes and goes, under valgrind; Python's ctypes and the wheel; the notebook's format; files for a hosting
 # site, editors, contributors and teachers; `make dist`. --full: also Conan's package and its test, the types of the bindings in mypy's strict
-# mode and beside their code, the site.
+# mode and beside their code, the site. Without it one of two programs of each kind has its day (tests/today.sh).
 # What is not installed is skipped: cmake pkg-config python3 numpy valgrind conan. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 top=$PWD full=''
+. tests/today.sh
 [ "${1:-}" != --full ] || full=1
 work=$(mktemp -d) || exit 2
 own=${BUILD:-build}/builds # of make, which takes no path with spaces, as $work may have
@@ -77,7 +78,7 @@ strict() { # NAME BUILD_FOLDER OPTION...: configures, builds and runs tests/drop
     else bad "$name: $(cat "$work/log")"; fi
 }
 if has cmake && has "$CXX"; then
-    strict "CMake, add_subdirectory" "$work/cmake 1" -DAMP_SOURCE="$top"
+    if today 1 2; then strict "CMake, add_subdirectory" "$work/cmake 1" -DAMP_SOURCE="$top"; fi
     # all three targets by FetchContent, with a compiled library, installed by CMake itself
     mkdir -p "$work/fetch me" && cat >"$work/fetch me/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.14)
@@ -115,7 +116,7 @@ CMAKE
         [ -z "$full" ] || { try "CMake, headers elsewhere" cmake -S "$top" -B "$work/cmake 6" -DCMAKE_INSTALL_PREFIX="$work/elsewhere" -DCMAKE_INSTALL_INCLUDEDIR=include/amp-0.1 &&
             try "CMake, headers elsewhere: install" cmake --install "$work/cmake 6" && strict "find_package, headers elsewhere" "$work/cmake 7" -DCMAKE_PREFIX_PATH="$work/elsewhere"; }
     fi
-    strict "find_package, installed by make" "$work/cmake 4" -DCMAKE_PREFIX_PATH="$installed" -DSTRICT_COMPILED=ON
+    if today 2 2; then strict "find_package, installed by make" "$work/cmake 4" -DCMAKE_PREFIX_PATH="$installed" -DSTRICT_COMPILED=ON; fi
     find_it() { # VERSION
         mkdir -p "$work/find"
         printf 'cmake_minimum_required(VERSION 3.14)\nproject(find LANGUAGES C)\nfind_package(amp %s REQUIRED)\n' "$1" >"$work/find/CMakeLists.txt"
@@ -128,7 +129,7 @@ CMAKE
 else skip "builds: no cmake, or no $CXX"; fi
 
 # ---- a program with threads ----
-try "dropin/threads.c: compile" "$CC" -std=c11 -O0 -DAMP_NO_SIMD -Wall -Wextra -Werror -I. tests/dropin/threads.c -o "$work/threads" -lm -pthread &&
+today 1 2 && try "dropin/threads.c: compile" "$CC" -std=c11 -O0 -DAMP_NO_SIMD -Wall -Wextra -Werror -I. tests/dropin/threads.c -o "$work/threads" -lm -pthread &&
     try "dropin/threads.c" "$work/threads"
 
 # ---- make dist, of a checkout of its own ----
@@ -163,7 +164,8 @@ takes() { "$CC" "$@" "$work/nothing.c" -o "$work/nothing" >/dev/null 2>&1; }
 sections='-ffunction-sections -fdata-sections -Wl,--gc-sections' lto=-flto
 takes -flto || { lto='' && skip "builds: $CC has no -flto"; }
 # shellcheck disable=SC2086
-if takes -fvisibility=hidden $sections; then # all at once; --full: also one by one
+if ! today 1 2; then :
+elif takes -fvisibility=hidden $sections; then # all at once; --full: also one by one
     if first "$lto -fvisibility=hidden --gc-sections" $lto -g -fvisibility=hidden $sections && has nm; then
         refused "--gc-sections leaves amp_state_save, which nobody calls" sh -c 'nm "$0" | grep -w amp_state_save' "$work/first"
     fi
@@ -172,7 +174,8 @@ if takes -fvisibility=hidden $sections; then # all at once; --full: also one by 
     else skip "builds: no valgrind, or it does not run a program here"; fi
     [ -z "$full" ] || { first "-fvisibility=hidden" -fvisibility=hidden && first "--gc-sections" $sections && { [ -z "$lto" ] || first "$lto" $lto; }; }
 else skip "builds: $CC has no -fvisibility=hidden or --gc-sections, so valgrind has no program"; fi
-if takes -fvisibility=hidden -shared -fPIC && [ -d /proc/self/task ]; then
+if ! today 2 2; then :
+elif takes -fvisibility=hidden -shared -fPIC && [ -d /proc/self/task ]; then
     # shellcheck disable=SC2086
     sed 's/i < 200/i < 20/' "$work/first.c" >"$work/brief.c" && try "a shared object with amp in it" "$CC" $lean -fvisibility=hidden -fPIC -shared -I. -Dmain='__attribute__((visibility("default"))) first' "$work/brief.c" -o "$work/first.so" -lm -pthread
     if has nm; then refused "-fvisibility=hidden exports amp_" sh -c 'nm -D --defined-only "$0" | grep " amp"' "$work/first.so"; fi
@@ -196,7 +199,8 @@ else
         set -- $(tail -n 1 "$work/log" | sed 's/[^0-9 ]//g')
         if [ $# = 3 ]; then passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); else bad "python_amp.py, exit status $rc"; tail -n 5 "$work/log"; fi
     else skip "builds: no numpy, so bindings/python was not run"; fi
-    if "$PYTHON" -c 'import setuptools, pip
+    if ! today 2 2; then :
+    elif "$PYTHON" -c 'import setuptools, pip
 try: import setuptools.command.bdist_wheel
 except ImportError: import wheel' 2>/dev/null; then
         try "pip wheel ." env BUILD="$own" CFLAGS='-O0 -DAMP_NO_SIMD' "$PYTHON" -m pip wheel -q --no-build-isolation --no-deps -w "$own/wheel" . &&

@@ -1,8 +1,9 @@
 /* main.c - runs the tests of all files on all contexts.
 
    tests [-v] [--context NAME] [--filter TEXT] [--file NAME] [--slice I/N] [--list] [--full] [--counts]
-         [--seed N]
+         [--seed N] [--without NAME]
 
+   --without cpu-sse2: not on this context, which has its turn another day (tests/today.sh).
    --file step: the tests of tests/test_step.c. --slice 2/3: of the tests that would run on a context, each third from
    the second on. --counts: a line for each file of tests and context, "counts CONTEXT FILE N": of these
    tests/expected/floor.txt is made.
@@ -66,7 +67,7 @@ static const t_place places[] = {
 static struct {
     int full, verbose, counts, stop;
     unsigned slice, slices; /* --slice I/N */
-    const char *file;
+    const char *file, *without;
     uint64_t seed;
     char dir[121]; /* of temporary files: the program's, so a build folder */
 } options;
@@ -673,7 +674,7 @@ static int usage(const char *wrong) {
     if (wrong) fprintf(stderr, "what is \"%s\"?\n", wrong);
     fprintf(stderr,
         "usage: tests [-v] [--context NAME] [--filter TEXT] [--file NAME] [--slice I/N] [--list] [--full] [--counts]\n"
-        "             [--seed N] [--stop]\n");
+        "             [--seed N] [--stop] [--without NAME]\n");
     return 2;
 }
 
@@ -691,6 +692,11 @@ static int place_works(const t_place *place, char *device, size_t room, totals *
     amp_status status;
     snprintf(device, room, "no context");
     if (place->kind == T_KIND_HOST) return 1;
+    if (options.without && strcmp(options.without, place->name) == 0) {
+        printf("%-11s skipped: it has its turn another day\n", place->name);
+        all->skipped++;
+        return 0;
+    }
     status = t_create(place, &ctx, NULL, NULL);
     if (status == AMP_ERR_UNSUPPORTED || status == AMP_ERR_NO_CUDA) {
         printf("%-11s skipped: %s\n", place->name, amp_strerror(status));
@@ -765,6 +771,8 @@ int main(int argc, char **argv) {
             filter = argv[++i];
         else if (strcmp(argv[i], "--file") == 0 && i + 1 < argc)
             options.file = argv[++i];
+        else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc)
+            options.without = argv[++i];
         else if (strcmp(argv[i], "--counts") == 0)
             options.counts = 1;
         else if (strcmp(argv[i], "--slice") == 0 && i + 1 < argc) {

@@ -6,8 +6,8 @@
 #   curve for several seeds, no waiting for the device that before.cu does not do; cuda_graph.cu, own_optimizer.cu and tensor_core.cu (in
 #   FP16 and BF16): what they promise; offload.cu, ranks_nccl.cu: what they claim. gpt.c, convnet.c: nvcc compiles them (tests/examples.sh runs them).
 # They run on the CPU, by tests/hostcuda (g++ and the CUDA headers), and on a GPU if there is one and nvcc; nvcc also compiles each
-# without a warning. `make test` runs two of the seven retrofits, the LSTM and retrofit/after.cu, over fewer epochs, and compiles the others
-# (its diffs are all looked at). --full: all seven, more seeds, a loss scale that starts far too high, stream work and threads in random order.
+# without a warning. `make test` runs one of the seven retrofits, the LSTM, and over fewer epochs retrofit/after.cu, which shares its
+# days with the examples (tests/today.sh); it compiles the others. All diffs are looked at. --full: all seven, more seeds, a loss scale that starts far too high, stream work and threads in random order.
 # --table: the tables of docs/programs.md: lines, losses, processor seconds of whole runs (those in CUDA on the host runtime); what rounding does.
 # Uses $BUILD $CXX $CUDA_HOME $NVCC $NVCC_ARCH. Last line: N passed, N failed, N skipped.
 set -u
@@ -17,6 +17,7 @@ table=
 [ "${1:-}" != --table ] || table=1
 half=${2:-both} # host: what needs no nvcc; nvcc: the rest
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 2
+. "$top/tests/today.sh"
 build=${BUILD:-$top/build}
 mkdir -p "$build" && build=$(cd "$build" && pwd) || exit 2
 mk() { ${MAKE:-make} -s -C "$top" BUILD="${build#"$top"/}" "$@"; } # with relative names: make takes none with spaces
@@ -363,7 +364,7 @@ C
     for p in before after; do
         sed "s|EPOCHS = 8|EPOCHS = $epochs|; s|\.\./digits_data.h|$ex/digits_data.h|" "$ex/retrofit/$p.cu" >"$work/$p.cu"
     done
-    host "$work/before.cu" before && host "$work/after.cu" after && {
+    today 1 2 && host "$work/before.cu" before && host "$work/after.cu" after && {
         HCU_PROTECT=0 # fast; --full runs an epoch with device memory protected from the host
         export HCU_PROTECT
         train hostcuda
@@ -427,7 +428,9 @@ C
         done
     fi
     # (own_optimizer runs below, too, as a reader runs it)
-    for e in cuda_graph ${full:+own_optimizer} tensor_core ${full:+tensor_core-DBF16}; do
+    examples="cuda_graph ${full:+own_optimizer} tensor_core ${full:+tensor_core-DBF16}"
+    today 2 2 || examples='' claimants=''
+    for e in $examples; do
         source=$ex/${e%-D*}.cu flag=
         [ "$e" = "${e%-D*}" ] || flag=-D${e##*-D}
         # shellcheck disable=SC2086 # none, or one word
@@ -482,9 +485,10 @@ SH
         esac
     fi
     # its table of times, of which nothing but that it comes is tested here
-    "$work/tensor_core" --size 64 >"$work/log" 2>&1
+    [ -z "$examples" ] || "$work/tensor_core" --size 64 >"$work/log" 2>&1
     rc=$?
-    if [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok
+    if [ -z "$examples" ]; then :
+    elif [ $rc = 0 ] && [ "$(grep -c '^step .*%' "$work/log")" = 5 ] && [ "$(grep -c '^passed$' "$work/log")" = 1 ]; then ok
     else bad "tensor_core --size 64"; cat "$work/log"; fi
     # as a reader runs it
     on_cpu() { mk run-cuda-on-cpu EXAMPLE="$1"; }
@@ -520,15 +524,18 @@ elif [ -n "$NVCC" ] && "$NVCC" --version >/dev/null 2>&1; then
     parse="-arch=compute_80 -ptx $warn"
     [ -z "$full" ] || parse="-gencode arch=compute_80,code=compute_80 -c $warn"
     # without --full the one with the most of amp, and those with kernels of their own
-    for f in ${full:+retrofit/before} retrofit/after ${full:+retrofit/autocast retrofit/set retrofit/verbs retrofit_gpt/after cuda_graph} own_optimizer ${full:+$claimants}; do
+    own='' gpt=''
+    if today 1 2; then gpt=gpt; fi
+    if today 2 2; then own=own_optimizer; fi
+    for f in ${full:+retrofit/before} retrofit/after ${full:+retrofit/autocast retrofit/set retrofit/verbs retrofit_gpt/after cuda_graph} $own ${full:+$claimants}; do
         # shellcheck disable=SC2086
         quiet "$f.cu: nvcc" "$NVCC" $parse -I"$top" -I"$ex" "$(user_text "$ex/$f.cu")" -o "$work/x.o"
     done
-    for f in gpt ${full:+convnet}; do
+    for f in $gpt ${full:+convnet}; do
         # shellcheck disable=SC2086
         quiet "$f.c: nvcc" "$NVCC" -std=c++17 $parse -I"$top" -DAMP_LINKED -x cu "$ex/$f.c" -o "$work/x.o"
     done
-    archs="75" # tensor_core: its own Tensor Core code for each kind of GPU that this nvcc knows; BF16 from 80 on
+    archs=${own:+75} # tensor_core: its own Tensor Core code for each kind of GPU that this nvcc knows; BF16 from 80 on
     [ -z "$full" ] || archs=$("$NVCC" --list-gpu-arch | sed -n 's/^compute_//p' | awk '$1 >= 75')
     for a in $archs; do
         # shellcheck disable=SC2086

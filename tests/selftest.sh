@@ -7,7 +7,8 @@ full=
 [ "${1:-}" != --full ] || full=1
 cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
-CC=${CC:-cc}
+CC=${CC:-cc} DAY=all # tests/today.sh: whatever the day, each of them refuses what is wrong
+export DAY
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -97,6 +98,12 @@ floor_part() {
         sed "${2:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
     part unit 9 "$work/floor"
 }
+# third_part [SED]: the part hostcuda-suite on a day of its second third, with a change of that
+third_part() {
+    awk '$1 == "hostcuda-suite" && $2 ~ /-2of3$/ { print "echo counts", $2, $3, 99999999 }' tests/expected/floor.txt |
+        sed "${1:-}" | { cat; echo 'echo 1 passed, 0 failed, 0 skipped'; } | program "$work/floor"
+    part hostcuda-suite 9 "$work/floor"
+}
 many_programs() { echo 'end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do sleep 0.01; done'; } # for 4 seconds or more, some of each
 gone() { # no process has $work/hung in its command line
     echo "$work/hung" >"$work/pattern"
@@ -109,9 +116,9 @@ floors() {
     shift
     mkdir -p "$work/floors/tests/expected"
     cp tests/run.sh "$work/floors/tests"
-    echo '# floors' >"$work/floors/tests/expected/floor.txt"
+    printf '# floors\nhostcuda-suite cuda-2of3 step 7\n' >"$work/floors/tests/expected/floor.txt"
     for context in host "$@"; do echo "counts $context step $checks"; done >"$work/floors/unit.log"
-    echo 'counts cuda step 50' >"$work/floors/hostcuda-suite.log"
+    echo 'counts cuda-1of3 step 50' >"$work/floors/hostcuda-suite.log"
     LOG=$work/floors "$work/floors/tests/run.sh" floor && cat "$work/floors/tests/expected/floor.txt"
 }
 driver() {
@@ -148,10 +155,13 @@ driver() {
     refuses "run.sh: a path that neither ran nor is skipped" floor_part 99999999 '/cpu-avx512 skipped/d'
     HIDE=avx512 refuses "run.sh: a path that HIDE hides" floor_part 99999999 's/\(.*cpu-\)sse2\(.*\)/&\n\1avx512\2/; /avx512 skipped/d'
     says 'cpu-avx512 ran, and HIDE hides it'
+    accepts "run.sh: the other thirds of a context have no turn" third_part
+    refuses "run.sh: a file of tests that is gone in the third that has" third_part '/ step /d'
+    refuses "run.sh: no third of a context" third_part d
     accepts "run.sh: floors from three paths" floors 100 cpu-sse2 cpu-avx2 cpu-avx512
     cp "$work/log" "$work/floors.many"
     accepts "run.sh: floors from one path" floors 100 cpu-neon
-    says '^unit host step 80$' '^unit cpu-vector step 80$' '^hostcuda-suite cuda step 40$'
+    says '^unit host step 80$' '^unit cpu-vector step 80$' '^hostcuda-suite cuda-1of3 step 40$' '^hostcuda-suite cuda-2of3 step 7$'
     cp "$work/log" "$work/floors.one"
     accepts "run.sh: the same floors from one path" cmp "$work/floors.one" "$work/floors.many"
     refuses "run.sh: floors from no path" floors 100 cpu-scalar
@@ -253,7 +263,7 @@ SH
 retrofits() {
     mkdir -p "$work/copy/tests" "$work/copy/build/hostcuda"
     cp -R examples amp.h amp_cuda.cuh "$work/copy/"
-    cp -R tests/retrofit.sh tests/check_output.sh tests/hostcuda "$work/copy/tests/"
+    cp -R tests/retrofit.sh tests/today.sh tests/check_output.sh tests/hostcuda "$work/copy/tests/"
     : >"$work/copy/build/hostcuda/libhostcuda-plain.a"
     name=retrofit.sh
     curves 1.1 --full host

@@ -4,7 +4,7 @@
 #   labs.sh run N [FILE]        builds lab N with the student's file (or with FILE), runs and checks it: one sentence, exit 0 if it passed
 #   labs.sh check [--quick] [N]...   the checkers themselves: each solution passes, each wrong one and the unfilled file are refused
 #                               with the right sentence (tests/labs); --quick: of the wrong ones of a lab only some,
-#                               without sanitizers, and without N two labs, others each day. Last line: N passed, ...
+#                               without sanitizers, and without N one lab, another each day. Last line: N passed, ...
 #   labs.sh export DIR [--seed WORD]    makes the students' folder: the labs, amp.h, the host runtime of CUDA, a Makefile; no solutions.
 #                               --seed: with other numbers and tasks (examples/labs/variant.h), the same for the same word
 #   labs.sh runtime             builds what all labs share (run and check do that, too)
@@ -484,12 +484,11 @@ check() {
     [ $n_failed = 0 ]
 }
 
-# Two labs a day, or one: the first half of them and the second each have one
+# One lab a day
 todays() {
-    half=$((($(numbers | wc -l) + 1) / 2))
-    day=$(date +%s)
-    day=$((day / 86400 % half + 1))
-    numbers | sed -n "${day}p; $((day + half))p"
+    day=${DAY:-$(($(date +%s) / 86400))}
+    if [ "$day" = all ]; then numbers; return; fi
+    numbers | sed -n "$((day % $(numbers | wc -l) + 1))p"
 }
 
 # The students' folder works with nothing from here, and shows no solution.
