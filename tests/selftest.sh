@@ -161,7 +161,7 @@ driver() {
     accepts "run.sh: floors from three paths" floors 100 cpu-sse2 cpu-avx2 cpu-avx512
     cp "$work/log" "$work/floors.many"
     accepts "run.sh: floors from one path" floors 100 cpu-neon
-    says '^unit host step 80$' '^unit cpu-vector step 80$' '^hostcuda-suite cuda-1of3 step 40$' '^hostcuda-suite cuda-2of3 step 7$'
+    says '^unit host step 80$' '^unit cpu-vector step 80$' '^hostcuda-suite cuda-1of3 step 25$' '^hostcuda-suite cuda-2of3 step 7$'
     cp "$work/log" "$work/floors.one"
     accepts "run.sh: the same floors from one path" cmp "$work/floors.one" "$work/floors.many"
     refuses "run.sh: floors from no path" floors 100 cpu-scalar
