@@ -669,7 +669,7 @@ AMPI_K void ampi_k_exact8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     ampi_k_patterns8(x, r, t);
     ampi_k_decode8(x, t);
 }
-/* Where the quick way met a NaN: it becomes what ampi_decode makes of it. */
+/* Where the quick way met a NaN: it becomes what ampi_decode makes of it, in fewer instructions than that takes. */
 AMPI_K void ampi_k_nans8(uint32_t x[8], const ampi_k_raw *r, amp_dtype t) {
     const ampi_format f = ampi_format_of(t);
     const uint32_t last = ampi_has_inf(f) ? f.over : f.maxf; /* that is none */
@@ -3272,7 +3272,8 @@ struct ampi_k_targets {
     float keep, share, max;
     uint32_t wide;   /* bits: targets, weights, logits are aligned */
     uint32_t misses; /* 0: at8 gives targets; 1: what they add */
-    /* m targets with their weights and, of 3 arrays, logits. One load for all arrays, to be compiled once. */
+    /* v: m targets times their weights; with 3 arrays, not 2, x: their logits, too. One load for all arrays, in a
+       loop, to be compiled once. */
     AMPI_K_AT void of8(float v[8], float x[8], uint64_t i, uint32_t m, uint32_t arrays) const {
         uint32_t a, k, y[8];
         for (k = 0; k < 8u; k++)

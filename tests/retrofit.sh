@@ -429,7 +429,8 @@ C
     fi
     # (own_optimizer runs below, too, as a reader runs it)
     examples="cuda_graph ${full:+own_optimizer} tensor_core ${full:+tensor_core-DBF16}"
-    today 2 2 || examples='' claimants=''
+    claimed=$claimants
+    today 2 2 || examples='' claimed=''
     for e in $examples; do
         source=$ex/${e%-D*}.cu flag=
         [ "$e" = "${e%-D*}" ] || flag=-D${e##*-D}
@@ -448,7 +449,7 @@ SH
         if grep leaks "$work/$e.err"; then bad "$e leaks"; else ok; fi
     done
     # programs that say what they claim: each line "ok"; where copies and other streams overlap, in two orders of stream work
-    for e in $claimants; do
+    for e in $claimed; do
         host "$ex/$e.cu" "$e" || continue
         orders=random:shuffle
         [ "$e" != ranks_nccl ] || orders=lazy:shuffle

@@ -228,7 +228,7 @@ sum() {
         passed=$((passed + a)) failed=$((failed + b)) skipped=$((skipped + c)) seconds=$((seconds + d))
     done
     if [ -r "$log/all.times" ]; then # with what the parts share, which make builds before them
-        echo "$(children "$log/all.times") CPU seconds, $seconds of them in the parts${DAY:+; DAY=$DAY (tests/today.sh)}"
+        echo "$(children "$log/all.times") CPU seconds, $seconds of them in the parts${AMP_DAY:+; AMP_DAY=$AMP_DAY (tests/today.sh)}"
     fi
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]

@@ -7,8 +7,8 @@ full=
 [ "${1:-}" != --full ] || full=1
 cd "$(dirname "$0")/.." || exit 2
 build=${BUILD:-build}
-CC=${CC:-cc} DAY=all # tests/today.sh: whatever the day, each of them refuses what is wrong
-export DAY
+CC=${CC:-cc} AMP_DAY=all # tests/today.sh: whatever the day, each of them refuses what is wrong
+export AMP_DAY
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM

@@ -27,7 +27,10 @@ $(BUILD)/exhaustive: $(BUILD)/tests/exhaustive.o
 PARTS := compile retrofit hostcuda-suite unit cuda-verbs hostcuda examples page labs state fuzz process style headers selftest ptx sass readme install builds torch gpu check-gpu # the long ones first
 LIMIT := 300 # CPU seconds of a part
 # of what make test deals over days: tests/today.sh
-export DAY ?= $(shell expr $$(date +%s) / 86400)
+ifndef AMP_DAY
+AMP_DAY := $(shell expr $$(date +%s) / 86400)
+endif
+export AMP_DAY
 RUN_PART = @tests/run.sh part $(@:part-%=%) $(LIMIT)
 PARTS_MAKE = $(MAKE) --no-print-directory -s -k -O $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 skipped = $(RUN_PART) sh -c 'echo "skipped: $1"; echo "0 passed, 0 failed, 1 skipped"'

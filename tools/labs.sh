@@ -486,7 +486,7 @@ check() {
 
 # One lab a day
 todays() {
-    day=${DAY:-$(($(date +%s) / 86400))}
+    day=${AMP_DAY:-$(($(date +%s) / 86400))}
     if [ "$day" = all ]; then numbers; return; fi
     numbers | sed -n "$((day % $(numbers | wc -l) + 1))p"
 }

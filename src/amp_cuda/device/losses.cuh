@@ -38,7 +38,8 @@ struct ampi_k_targets {
     float keep, share, max;
     uint32_t wide;   /* bits: targets, weights, logits are aligned */
     uint32_t misses; /* 0: at8 gives targets; 1: what they add */
-    /* m targets with their weights and, of 3 arrays, logits. One load for all arrays, to be compiled once. */
+    /* v: m targets times their weights; with 3 arrays, not 2, x: their logits, too. One load for all arrays, in a
+       loop, to be compiled once. */
     AMPI_K_AT void of8(float v[8], float x[8], uint64_t i, uint32_t m, uint32_t arrays) const {
         uint32_t a, k, y[8];
         for (k = 0; k < 8u; k++)
