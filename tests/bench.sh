@@ -87,7 +87,7 @@ if [ -z "$full" ]; then # smaller grids: half of the time
     HCU_SMS=4
     export HCU_SMS
 fi
-if ! today 1 2; then : # its kernels are those of the suite, and check_gpu has its day
+if ! today 3 3; then : # its kernels are those of the suite, and check_gpu has its day
 elif [ -x "$bench" ]; then
     if host --out "$work" --peer "sh '$work/peer'" >"$work/gpu.log" 2>&1; then ok; else bad "bench_gpu: $(grep -e '^WRONG' -e HOSTCUDA "$work/gpu.log" | head -n 5; tail -n 1 "$work/gpu.log")"; fi
     clean "$work/gpu.log" 6

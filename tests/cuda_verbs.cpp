@@ -1,9 +1,9 @@
 /* cuda_verbs.cpp - what each verb may do to CUDA: its class by counters, capture and replay, lent resources, refusals,
    every failure. Runs on tests/hostcuda only, which counts the calls and can fail each of them. Built and run by
    tests/cuda_verbs.sh.
-   usage: cuda_verbs [--full [--slice I/N]]    every failure of every flag set, or the I-th of N parts of them, the
-   first with all other tests; without: each failure of each verb, one of four in a new context, and each STEP-th of a
-   whole life, of a plain context. */
+   usage: cuda_verbs [--full] [--slice I/N]    every failure of every flag set, or the I-th of N parts of them, the
+   first with all other tests; without --full: all other tests, each failure of each verb, or of each N-th verb from
+   the I-th on, one of four in a new context, and each STEP-th of a whole life, of a plain context. */
 #include "../amp.h"
 #include "../amp_cuda.cuh"
 #include "hostcuda_ctl.h"
@@ -4271,13 +4271,14 @@ static void test_each_promise() {
 
 int main(int argc, char **argv) {
     int full = argc > 1 && !strcmp(argv[1], "--full"), slice = 1, slices = 1;
-    if (full && argc > 3 && sscanf(argv[3], "%d/%d", &slice, &slices) != 2) return 2;
+    const int sliced = argc == full + 3 && !strcmp(argv[full + 1], "--slice");
+    if (argc != full + 1 && (!sliced || sscanf(argv[full + 2], "%d/%d", &slice, &slices) != 2)) return 2;
     setvbuf(stdout, NULL, _IOLBF, 0); /* a bug that the runtime finds aborts: show what came before */
     const char *folder = getenv("TMPDIR");
     snprintf(state_file, sizeof state_file, "%s/amp-verbs-XXXXXX", folder ? folder : "/tmp");
     int file = mkstemp(state_file);
     CHECK(file >= 0, "no file %s", state_file);
-    if (slice == 1) test_each_promise();
+    if (!full || slice == 1) test_each_promise();
     if (full) every = 1;
     hcu_set_protect(0); /* closing device memory takes half of the time, and the verbs ran with it closed above */
     test_each_call(slice, slices);

@@ -1,8 +1,13 @@
 #!/bin/sh
 # usage: cuda_verbs.sh [--full [--slice I/N]]    Builds tests/cuda_verbs.cpp with tests/hostcuda (variant plain) and runs it: what each verb
-# may do to CUDA, and each of its failures. --full: every failure, all flag sets. Last line: N passed, N failed, N skipped.
+# may do to CUDA, and each of its failures, those of every second verb one day and of the others the next (tests/today.sh). --full: every
+# failure, all flag sets. Last line: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
+full=${1:-}
+. tests/today.sh
+today 1 2 || set -- --slice 2/2
+today 2 2 || set -- --slice 1/2
 MAKE=${MAKE:-make} BUILD=${BUILD:-build} CXX=${CXX:-g++}
 
 skip() {

@@ -58,7 +58,7 @@ done
 # ---- digits: its claims ----
 seeds=2
 [ -z "$full" ] || seeds=5
-if today 2 2; then
+if today 1 3; then
     digits --check --seeds $seeds >"$work/claims" 2>&1
     rc=$?
     grep '^WRONG' "$work/claims"
@@ -85,7 +85,7 @@ claims() { # NAME MINIMUM COMMAND...: each line "ok" counts, and there are at le
     passed=$((passed + n)) failed=$((failed + $(grep -c '^WRONG' "$work/claims")))
     if [ $rc != 0 ] || [ "$n" -lt "$least" ]; then bad "$name: exit status $rc, $n claims hold: $(tail -n 2 "$work/err")"; fi
 }
-if today 1 2; then claims "gpt --check" 23 gpt --check --threads 1; fi
+if today 2 3; then claims "gpt --check" 23 gpt --check --threads 1; fi
 awk 'BEGIN { for (i = 0; i < 300; i++) print "line " i * i % 97 " of a text that repeats itself" }' >"$work/text"
 if gpt --data "$work/text" --layers 1 --width 32 --context 16 --batch 4 --steps 30 --threads 1 --chunks 2 --sample 20 --seeds 2 --mode fp32,fp16-dynamic \
     --out "$work/gpt" >"$work/log" 2>"$work/err" && [ "$(grep -c 'as planned$' "$work/log")" = 4 ] && grep -q '^Means over 2 seeds' "$work/log" &&
@@ -161,7 +161,7 @@ fi
 
 # ---- convnet: its claims; on the host runtime its kernels; wrong options ----
 convnet() { ${RUN_ENV:-} "$programs/convnet" "$@"; }
-if today 1 2; then claims "convnet --check" 55 convnet --check --threads 1; fi
+if today 3 3; then claims "convnet --check" 55 convnet --check --threads 1; fi
 if [ -z "$full" ]; then : # gpt's kernels stand for those of the others
 elif [ -x "$build/hostcuda/plain/convnet" ]; then
     HCU_PROTECT=0

@@ -1,9 +1,9 @@
 /* main.c - runs the tests of all files on all contexts.
 
    tests [-v] [--context NAME] [--filter TEXT] [--file NAME] [--slice I/N] [--list] [--full] [--counts]
-         [--seed N] [--without NAME]
+         [--seed N] [--without NAMES]
 
-   --without cpu-sse2: not on this context, which has its turn another day (tests/today.sh).
+   --without cpu-sse2,cpu-3: not on these contexts, which have their turn another day (tests/today.sh).
    --file step: the tests of tests/test_step.c. --slice 2/3: of the tests that would run on a context, each third from
    the second on. --counts: a line for each file of tests and context, "counts CONTEXT FILE N": of these
    tests/expected/floor.txt is made.
@@ -674,8 +674,19 @@ static int usage(const char *wrong) {
     if (wrong) fprintf(stderr, "what is \"%s\"?\n", wrong);
     fprintf(stderr,
         "usage: tests [-v] [--context NAME] [--filter TEXT] [--file NAME] [--slice I/N] [--list] [--full] [--counts]\n"
-        "             [--seed N] [--stop] [--without NAME]\n");
+        "             [--seed N] [--stop] [--without NAMES]\n");
     return 2;
+}
+
+/* Is name one of names, "cpu-sse2,cpu-3"? */
+static int listed(const char *names, const char *name) {
+    const size_t length = strlen(name);
+    while (names) {
+        if (strncmp(names, name, length) == 0 && (names[length] == ',' || names[length] == 0)) return 1;
+        names = strchr(names, ',');
+        if (names) names++;
+    }
+    return 0;
 }
 
 /* "2/3": the second of three. */
@@ -692,7 +703,7 @@ static int place_works(const t_place *place, char *device, size_t room, totals *
     amp_status status;
     snprintf(device, room, "no context");
     if (place->kind == T_KIND_HOST) return 1;
-    if (options.without && strcmp(options.without, place->name) == 0) {
+    if (listed(options.without, place->name)) {
         printf("%-11s skipped: it has its turn another day\n", place->name);
         all->skipped++;
         return 0;

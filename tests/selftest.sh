@@ -116,8 +116,9 @@ floors() {
     shift
     mkdir -p "$work/floors/tests/expected"
     cp tests/run.sh "$work/floors/tests"
-    printf '# floors\nhostcuda-suite cuda-2of3 step 7\n' >"$work/floors/tests/expected/floor.txt"
+    printf '# floors\nunit cpu-3 step 6\nhostcuda-suite cuda-2of3 step 7\n' >"$work/floors/tests/expected/floor.txt"
     for context in host "$@"; do echo "counts $context step $checks"; done >"$work/floors/unit.log"
+    echo 'cpu-3 skipped: it has its turn another day' >>"$work/floors/unit.log"
     echo 'counts cuda-1of3 step 50' >"$work/floors/hostcuda-suite.log"
     LOG=$work/floors "$work/floors/tests/run.sh" floor && cat "$work/floors/tests/expected/floor.txt"
 }
@@ -152,6 +153,8 @@ driver() {
     refuses "run.sh: fewer checks than the floor" floor_part 1
     refuses "run.sh: a file of tests that is gone" floor_part 99999999 '/cpu-2 step/d'
     refuses "run.sh: a file of tests that is gone on one path" floor_part 99999999 '/cpu-sse2 step/d'
+    accepts "run.sh: a context that has its turn another day" floor_part 99999999 '/cpu-3 .* [0-9]/d; 1i echo "cpu-3 skipped: it has its turn another day"'
+    refuses "run.sh: a context that is skipped" floor_part 99999999 '/cpu-3 .* [0-9]/d; 1i echo "cpu-3 skipped: none here"'
     refuses "run.sh: a path that neither ran nor is skipped" floor_part 99999999 '/cpu-avx512 skipped/d'
     HIDE=avx512 refuses "run.sh: a path that HIDE hides" floor_part 99999999 's/\(.*cpu-\)sse2\(.*\)/&\n\1avx512\2/; /avx512 skipped/d'
     says 'cpu-avx512 ran, and HIDE hides it'
@@ -161,7 +164,7 @@ driver() {
     accepts "run.sh: floors from three paths" floors 100 cpu-sse2 cpu-avx2 cpu-avx512
     cp "$work/log" "$work/floors.many"
     accepts "run.sh: floors from one path" floors 100 cpu-neon
-    says '^unit host step 80$' '^unit cpu-vector step 80$' '^hostcuda-suite cuda-1of3 step 25$' '^hostcuda-suite cuda-2of3 step 7$'
+    says '^unit host step 80$' '^unit cpu-vector step 80$' '^unit cpu-3 step 6$' '^hostcuda-suite cuda-1of3 step 25$' '^hostcuda-suite cuda-2of3 step 7$'
     cp "$work/log" "$work/floors.one"
     accepts "run.sh: the same floors from one path" cmp "$work/floors.one" "$work/floors.many"
     refuses "run.sh: floors from no path" floors 100 cpu-scalar

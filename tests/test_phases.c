@@ -2,6 +2,7 @@
    times every verb. This file has a copy of amp.h of its own (AMP_STATIC), so that it sees the table and a set's phase;
    contexts are the harness's. */
 #define AMP_STATIC
+#define AMP_NO_SIMD /* in that copy: it computes nothing, and compiles in less time */
 #include "set.h"
 
 typedef struct bench {

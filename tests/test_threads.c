@@ -2,6 +2,7 @@
    hook's own calls are no second caller. This file has a copy of amp.h of its own (AMP_STATIC), so that it can mark a
    context as in use and does not depend on two threads' luck; contexts are the harness's. */
 #define AMP_STATIC
+#define AMP_NO_SIMD /* in that copy: it computes nothing, and compiles in less time */
 #include <errno.h>
 #if defined(__wasi__) /* it has no longjmp */
 #  define HAVE_JUMPS         0
