@@ -8212,6 +8212,7 @@ static amp_status ampi_check_scalars(amp_ctx *ctx, const amp_gemm_job *j) {
         {"desc.amax_d", j->amax_d, &j->d},
     };
     size_t i;
+    if (!j->alpha_ptr && !j->beta_ptr && !j->scale_a && !j->scale_b && !j->scale_d && !j->amax_d) return AMP_OK;
     for (i = 0; i < 6; i++) {
         const int fits = !scalar[i].p || !scalar[i].of || ampi_is_f8(scalar[i].of->dtype);
         AMPI_CHECK(fits, "%s is for FP8 only", scalar[i].name);
@@ -10772,7 +10773,8 @@ AMP_API amp_status amp_policy_custom(amp_ctx *ctx, amp_policy *policy, const amp
 #  define AMPI_LINES
 #endif
 #define AMPI_BLOCK        1024u
-#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_DOT          2048u /* terms of a dot that are added up by lanes */
+#define AMPI_XENT_CLASSES 16u   /* at most so many are few */
 #define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
 #define AMPI_KC           256u
@@ -10822,9 +10824,10 @@ typedef struct ampi_kernels {
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
-    /* a times b and times the three rows `step` bytes apart after it, of F32 or, on paths that have `direct`, of F16 or
-       BF16; any n. The order is the path's own: by lanes, whose sums are added one by one, then what is left of n */
-    void (*dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n);
+    /* to[r] += a times row r of b, ld elements from one to the next, of F32 or, on paths that have `direct`, of F16 or
+       BF16; any n, AMPI_DOT at a time. The order is the path's own: by lanes, whose sums are added one by one, then
+       what is left of n */
+    void (*dots)(float *to, size_t rows, const float *a, const char *b, size_t ld, amp_dtype t, size_t n);
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);
@@ -12938,7 +12941,7 @@ static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, siz
     const size_t strip = kn->lanes, depth = d->k;
     size_t lda = a->ld, ldb = b->ld, at = a->first + a->r0 * (a->across ? 1 : lda);
     const float *from_b = w->b;
-    ampi_direct t = AMP_ZERO;
+    ampi_direct t; /* each field is set below: zeroing takes longer than a small product */
     t.rows = a->rows;
     t.depth = depth;
     if (a->across) {
@@ -13025,33 +13028,26 @@ static void ampi_few_rows(const ampi_gemm_blocks *j, size_t a0, size_t k0, size_
             to[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
     }
 }
-/* w->c += A * B^T for columns c0 .. c0+cols: rows of B lie along k. */
+/* w->c += A * B^T for columns c0 .. c0+cols: rows of B lie along k. One row of A takes all of them where they lie, more
+   take 4 in turn, as what is no float is widened once. */
 static void ampi_few_dots(
     const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, narrow = halves && kn->direct && j->rows == 1;
+    const size_t first = b0 + c0 * d->ldb + k0;
+    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, one = j->rows == 1;
+    const int there = ampi_in_place(d->b, first) || (halves && kn->direct && one);
+    const amp_dtype t = there ? d->b.dtype : AMP_F32;
     size_t c, k, r, n, each, i;
-    for (c = 0; c < cols; c += each) /* 4 rows of B, or one, which is taken for 4 */
-        for (each = cols - c < 4 ? 1 : 4, k = 0; k < kc; k += n) {
-            const size_t at = b0 + (c0 + c) * d->ldb + k0 + k;
-            size_t step = each == 4 ? d->ldb * amp_dtype_size(d->b.dtype) : 0;
-            const char *b = ampi_at(d->b, at);
-            amp_dtype t = d->b.dtype;
-            n = ampi_least(2 * AMPI_BLOCK, kc - k);
-            if (!narrow && !ampi_in_place(d->b, at)) {
-                for (i = 0; i < each; i++)
-                    (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
-                b = (const char *)w->b;
-                step = each == 4 ? n * sizeof *w->b : 0;
-                t = AMP_F32;
-            }
-            for (r = 0; r < j->rows; r++) {
-                float sum[4];
-                (kn->dots)(sum, w->a + r * kc + k, b, step, t, n);
-                for (i = 0; i < each; i++)
-                    w->c[r * j->cols + c + i] += sum[i];
-            }
+    for (c = 0; c < cols; c += each)
+        for (each = there && one ? cols : ampi_least(4, cols - c), k = 0; k < kc; k += n) {
+            const size_t at = first + c * d->ldb + k;
+            const char *b = there ? ampi_at(d->b, at) : (const char *)w->b;
+            n = there && one ? kc : ampi_least(AMPI_DOT, kc - k);
+            for (i = 0; i < each && !there; i++)
+                (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
+            for (r = 0; r < j->rows; r++)
+                (kn->dots)(w->c + r * j->cols + c, each, w->a + r * kc + k, b, there ? d->ldb : n, t, n);
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -13149,17 +13145,23 @@ static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
 
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job);
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
-    amp_gemm_job d = ampi_is_column(job) ? ampi_as_row(job) : *job;
-    const amp_bias_grad_job sums = amp_gemm_sums(job);
+    amp_gemm_job row;
+    amp_bias_grad_job sums;
     ampi_gemm_blocks j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
-    j.d = &d;
-    if (d.amax_d) *d.amax_d = 0.0f;
-    if (ampi_is_few(j.c->k, &d))
+    j.d = job;
+    if (ampi_is_column(job)) {
+        row = ampi_as_row(job);
+        j.d = &row;
+    }
+    if (job->amax_d) *job->amax_d = 0.0f;
+    if (ampi_is_few(j.c->k, j.d))
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
-    return sums.dbias.data ? ampi_cpu_bias_grad(ctx, &sums) : AMP_OK;
+    if (!job->dbias.data) return AMP_OK;
+    sums = amp_gemm_sums(job);
+    return ampi_cpu_bias_grad(ctx, &sums);
 }
 static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *d) {
     const ampi_cpu *c = ampi_cpu_of(ctx);
@@ -14851,9 +14853,10 @@ AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, siz
     if (t == AMP_BF16) AMPI_F(two_rows_of)(AMP_BF16, lane, a, b, step, n);
 #  endif
 }
-AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+/* to[0 .. 4] = a times b and times the three rows after it. */
+AMPI_INNER void AMPI_F(four_dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
     const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
-    float lane[4u * AMPI_WIDTH] = {0}, left[16u * AMPI_WIDTH];
+    float lane[4u * AMPI_WIDTH], left[16u * AMPI_WIDTH];
     const float *last = (const float *)(const void *)b + whole;
     size_t ld = step / 4u, r;
     if (whole) {
@@ -14875,6 +14878,19 @@ AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t st
     memset(to, 0, 4u * sizeof *to);
     if (whole) ampi_four_chains(to, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
     if (rest) ampi_four_chains(to, last, ld, rest, a + whole);
+}
+AMPI_OUTER void AMPI_F(dots)(float *to, size_t rows, const float *a, const char *b, size_t ld, amp_dtype t, size_t n) {
+    const size_t size = amp_dtype_size(t);
+    size_t r, each, k, part, i;
+    for (r = 0; r < rows; r += each)
+        for (each = rows - r < 4 ? 1 : 4, k = 0; k < n; k += part) { /* 4 rows, or one, which is taken for 4 */
+            const char *from = b + (r * ld + k) * size;
+            float sum[4];
+            part = n - k < AMPI_DOT ? n - k : AMPI_DOT;
+            AMPI_F(four_dots)(sum, a + k, from, each == 4 ? ld * size : 0, t, part);
+            for (i = 0; i < each; i++)
+                to[r + i] += sum[i];
+        }
 }
 /* The exponents of one vector; what is found on the way goes into the counters. */
 AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {
@@ -15425,12 +15441,14 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
 AMPI_TILES(AMP_X)
 #  undef AMP_X
 #  ifdef AMPI_HAS_FMA
-/* At most 8 rows of a strip, or 4 of two (`wide`), from column c on; `full` and `twice` are constants, too. */
+#    define AMPI_WIDE_ROWS (AMPI_WIDTH == 8 ? 4u : 8u) /* AVX2 has 16 registers, others 32 */
+/* At most 8 rows of a strip, or AMPI_WIDE_ROWS of two (`wide`), from column c on; `full` and `twice` are constants,
+   too. */
 AMPI_INNER void AMPI_F(direct_rows)(
     uint32_t rows, const ampi_direct *d, size_t r, size_t c, int wide, int full, int twice) {
     const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
     AMPI_FLOATS p[8] = {z, z, z, z, z, z, z, z};
-    AMPI_FLOATS q[4] = {z, z, z, z}, x, y = z, s;
+    AMPI_FLOATS q[8] = {z, z, z, z, z, z, z, z}, x, y = z, s;
     const size_t row = d->a_row, a_k = d->a_k, b_k = d->b_k, strip = d->b_strip, n = d->cols - c;
     const float *a = d->a + r * row, *b = d->b + c / AMPI_WIDTH * strip;
     float *to = d->c + r * d->c_row + c;
@@ -15442,7 +15460,7 @@ AMPI_INNER void AMPI_F(direct_rows)(
     if (rows > i) s = AMPI_SET(a[i * row]); \
     if (rows > i && twice) p[i] = AMPI_ADD(p[i], AMPI_MUL(s, x)); \
     if (rows > i && !twice) p[i] = AMPI_FMA(s, x, p[i]); \
-    if (rows > i && wide) q[i % 4] = AMPI_FMA(s, y, q[i % 4]);
+    if (rows > i && wide) q[i] = AMPI_FMA(s, y, q[i]);
         AMPI_EIGHT_ROWS(AMPI_X)
 #  undef AMPI_X
     }
@@ -15450,16 +15468,16 @@ AMPI_INNER void AMPI_F(direct_rows)(
     if (rows > i && twice) p[i] = AMPI_ADD(z, p[i]); \
     if (rows > i && full) AMPI_STORE(to + i * d->c_row, p[i]); \
     if (rows > i && !full) AMPI_F(store_some)(to + i * d->c_row, n, p[i]); \
-    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i % 4]);
+    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i]);
     AMPI_EIGHT_ROWS(AMPI_X)
 #  undef AMPI_X
 }
 AMPI_INNER void AMPI_F(direct_block)(uint32_t rows, const ampi_direct *d, size_t r, int twice) {
-    size_t c = 0;
-    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH) {
-        AMPI_F(direct_rows)(4, d, r, c, 1, 1, 0);
-        if (rows == 8) AMPI_F(direct_rows)(4, d, r + 4, c, 1, 1, 0);
-    }
+    const uint32_t each = rows < AMPI_WIDE_ROWS ? rows : AMPI_WIDE_ROWS;
+    size_t c = 0, i;
+    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH)
+        for (i = 0; i < rows; i += each)
+            AMPI_F(direct_rows)(each, d, r + i, c, 1, 1, 0);
     for (; c + AMPI_WIDTH <= d->cols; c += AMPI_WIDTH)
         AMPI_F(direct_rows)(rows, d, r, c, 0, 1, twice);
     if (c < d->cols) AMPI_F(direct_rows)(rows, d, r, c, 0, 0, twice);
@@ -15473,8 +15491,23 @@ AMPI_INNER void AMPI_F(direct_blocks)(const ampi_direct *d, int twice) {
     for (; r < d->rows; r++)
         AMPI_F(direct_block)(1, d, r, twice);
 }
+/* k is 1: a row of D at a time, as memory takes them best. */
+AMPI_INNER void AMPI_F(direct_outer)(const ampi_direct *d) {
+    const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
+    const size_t whole = d->cols - d->cols % AMPI_WIDTH, rest = d->cols - whole;
+    size_t r, c;
+    for (r = 0; r < d->rows; r++) {
+        const AMPI_FLOATS s = AMPI_SET(d->a[r * d->a_row]);
+        float *to = d->c + r * d->c_row;
+        for (c = 0; c < whole; c += AMPI_WIDTH)
+            AMPI_STORE(to + c, AMPI_FMA(s, AMPI_LOAD(d->b + c), z));
+        if (rest) AMPI_F(store_some)(to + c, rest, AMPI_FMA(s, AMPI_F(load_some)(d->b + c, rest), z));
+    }
+}
 AMPI_OUTER void AMPI_F(direct)(const ampi_direct *d, int twice) {
-    if (twice)
+    if (d->depth == 1 && !twice)
+        AMPI_F(direct_outer)(d);
+    else if (twice)
         AMPI_F(direct_blocks)(d, 1);
     else
         AMPI_F(direct_blocks)(d, 0);

@@ -15,7 +15,8 @@
 #  define AMPI_LINES
 #endif
 #define AMPI_BLOCK        1024u
-#define AMPI_XENT_CLASSES 16u /* at most so many are few */
+#define AMPI_DOT          2048u /* terms of a dot that are added up by lanes */
+#define AMPI_XENT_CLASSES 16u   /* at most so many are few */
 #define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
 #define AMPI_KC           256u
@@ -65,9 +66,10 @@ typedef struct ampi_kernels {
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
-    /* a times b and times the three rows `step` bytes apart after it, of F32 or, on paths that have `direct`, of F16 or
-       BF16; any n. The order is the path's own: by lanes, whose sums are added one by one, then what is left of n */
-    void (*dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n);
+    /* to[r] += a times row r of b, ld elements from one to the next, of F32 or, on paths that have `direct`, of F16 or
+       BF16; any n, AMPI_DOT at a time. The order is the path's own: by lanes, whose sums are added one by one, then
+       what is left of n */
+    void (*dots)(float *to, size_t rows, const float *a, const char *b, size_t ld, amp_dtype t, size_t n);
     /* sums of one part, by the rule: n <= AMP_PART */
     float (*squares)(const char *g, amp_dtype t, size_t n, float by); /* of (g[i] * by)^2; not FP8 */
     float (*sum)(const float *u, size_t n);

@@ -278,7 +278,7 @@ static void ampi_small_product(const ampi_gemm_blocks *j, ampi_workspace *w, siz
     const size_t strip = kn->lanes, depth = d->k;
     size_t lda = a->ld, ldb = b->ld, at = a->first + a->r0 * (a->across ? 1 : lda);
     const float *from_b = w->b;
-    ampi_direct t = AMP_ZERO;
+    ampi_direct t; /* each field is set below: zeroing takes longer than a small product */
     t.rows = a->rows;
     t.depth = depth;
     if (a->across) {
@@ -365,33 +365,26 @@ static void ampi_few_rows(const ampi_gemm_blocks *j, size_t a0, size_t k0, size_
             to[r * kc + k] = amp_load(d->a.data, d->a.dtype, a0 + (k0 + k) * d->lda + r);
     }
 }
-/* w->c += A * B^T for columns c0 .. c0+cols: rows of B lie along k. */
+/* w->c += A * B^T for columns c0 .. c0+cols: rows of B lie along k. One row of A takes all of them where they lie, more
+   take 4 in turn, as what is no float is widened once. */
 static void ampi_few_dots(
     const ampi_gemm_blocks *j, ampi_workspace *w, size_t b0, size_t c0, size_t cols, size_t k0, size_t kc) {
     const amp_gemm_job *d = j->d;
     const ampi_kernels *kn = j->c->k;
-    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, narrow = halves && kn->direct && j->rows == 1;
+    const size_t first = b0 + c0 * d->ldb + k0;
+    const int halves = d->b.dtype == AMP_F16 || d->b.dtype == AMP_BF16, one = j->rows == 1;
+    const int there = ampi_in_place(d->b, first) || (halves && kn->direct && one);
+    const amp_dtype t = there ? d->b.dtype : AMP_F32;
     size_t c, k, r, n, each, i;
-    for (c = 0; c < cols; c += each) /* 4 rows of B, or one, which is taken for 4 */
-        for (each = cols - c < 4 ? 1 : 4, k = 0; k < kc; k += n) {
-            const size_t at = b0 + (c0 + c) * d->ldb + k0 + k;
-            size_t step = each == 4 ? d->ldb * amp_dtype_size(d->b.dtype) : 0;
-            const char *b = ampi_at(d->b, at);
-            amp_dtype t = d->b.dtype;
-            n = ampi_least(2 * AMPI_BLOCK, kc - k);
-            if (!narrow && !ampi_in_place(d->b, at)) {
-                for (i = 0; i < each; i++)
-                    (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
-                b = (const char *)w->b;
-                step = each == 4 ? n * sizeof *w->b : 0;
-                t = AMP_F32;
-            }
-            for (r = 0; r < j->rows; r++) {
-                float sum[4];
-                (kn->dots)(sum, w->a + r * kc + k, b, step, t, n);
-                for (i = 0; i < each; i++)
-                    w->c[r * j->cols + c + i] += sum[i];
-            }
+    for (c = 0; c < cols; c += each)
+        for (each = there && one ? cols : ampi_least(4, cols - c), k = 0; k < kc; k += n) {
+            const size_t at = first + c * d->ldb + k;
+            const char *b = there ? ampi_at(d->b, at) : (const char *)w->b;
+            n = there && one ? kc : ampi_least(AMPI_DOT, kc - k);
+            for (i = 0; i < each && !there; i++)
+                (void)ampi_floats_fetching(kn, d->b, at + i * d->ldb, n, w->b + i * n);
+            for (r = 0; r < j->rows; r++)
+                (kn->dots)(w->c + r * j->cols + c, each, w->a + r * kc + k, b, there ? d->ldb : n, t, n);
         }
 }
 /* w->c += A * B for columns c0 .. c0+cols: rows of B lie along D. */
@@ -489,17 +482,23 @@ static amp_gemm_job ampi_as_row(const amp_gemm_job *d) {
 
 static amp_status ampi_cpu_bias_grad(amp_ctx *ctx, const amp_bias_grad_job *job);
 static amp_status ampi_cpu_gemm(amp_ctx *ctx, const amp_gemm_job *job) {
-    amp_gemm_job d = ampi_is_column(job) ? ampi_as_row(job) : *job;
-    const amp_bias_grad_job sums = amp_gemm_sums(job);
+    amp_gemm_job row;
+    amp_bias_grad_job sums;
     ampi_gemm_blocks j = AMP_ZERO;
     j.c = ampi_cpu_of(ctx);
-    j.d = &d;
-    if (d.amax_d) *d.amax_d = 0.0f;
-    if (ampi_is_few(j.c->k, &d))
+    j.d = job;
+    if (ampi_is_column(job)) {
+        row = ampi_as_row(job);
+        j.d = &row;
+    }
+    if (job->amax_d) *job->amax_d = 0.0f;
+    if (ampi_is_few(j.c->k, j.d))
         ampi_gemm_few(&j);
     else
         ampi_gemm_packed(&j);
-    return sums.dbias.data ? ampi_cpu_bias_grad(ctx, &sums) : AMP_OK;
+    if (!job->dbias.data) return AMP_OK;
+    sums = amp_gemm_sums(job);
+    return ampi_cpu_bias_grad(ctx, &sums);
 }
 static amp_status ampi_cpu_gemm_explain(amp_ctx *ctx, char *text, size_t bytes, const amp_gemm_job *d) {
     const ampi_cpu *c = ampi_cpu_of(ctx);

@@ -165,6 +165,7 @@ static amp_status ampi_check_scalars(amp_ctx *ctx, const amp_gemm_job *j) {
         {"desc.amax_d", j->amax_d, &j->d},
     };
     size_t i;
+    if (!j->alpha_ptr && !j->beta_ptr && !j->scale_a && !j->scale_b && !j->scale_d && !j->amax_d) return AMP_OK;
     for (i = 0; i < 6; i++) {
         const int fits = !scalar[i].p || !scalar[i].of || ampi_is_f8(scalar[i].of->dtype);
         AMPI_CHECK(fits, "%s is for FP8 only", scalar[i].name);

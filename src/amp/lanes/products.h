@@ -99,12 +99,14 @@ AMPI_INNER void AMPI_F(tile)(uint32_t rows, size_t kc, const float *a, const flo
 AMPI_TILES(AMP_X)
 #  undef AMP_X
 #  ifdef AMPI_HAS_FMA
-/* At most 8 rows of a strip, or 4 of two (`wide`), from column c on; `full` and `twice` are constants, too. */
+#    define AMPI_WIDE_ROWS (AMPI_WIDTH == 8 ? 4u : 8u) /* AVX2 has 16 registers, others 32 */
+/* At most 8 rows of a strip, or AMPI_WIDE_ROWS of two (`wide`), from column c on; `full` and `twice` are constants,
+   too. */
 AMPI_INNER void AMPI_F(direct_rows)(
     uint32_t rows, const ampi_direct *d, size_t r, size_t c, int wide, int full, int twice) {
     const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
     AMPI_FLOATS p[8] = {z, z, z, z, z, z, z, z};
-    AMPI_FLOATS q[4] = {z, z, z, z}, x, y = z, s;
+    AMPI_FLOATS q[8] = {z, z, z, z, z, z, z, z}, x, y = z, s;
     const size_t row = d->a_row, a_k = d->a_k, b_k = d->b_k, strip = d->b_strip, n = d->cols - c;
     const float *a = d->a + r * row, *b = d->b + c / AMPI_WIDTH * strip;
     float *to = d->c + r * d->c_row + c;
@@ -116,7 +118,7 @@ AMPI_INNER void AMPI_F(direct_rows)(
     if (rows > i) s = AMPI_SET(a[i * row]); \
     if (rows > i && twice) p[i] = AMPI_ADD(p[i], AMPI_MUL(s, x)); \
     if (rows > i && !twice) p[i] = AMPI_FMA(s, x, p[i]); \
-    if (rows > i && wide) q[i % 4] = AMPI_FMA(s, y, q[i % 4]);
+    if (rows > i && wide) q[i] = AMPI_FMA(s, y, q[i]);
         AMPI_EIGHT_ROWS(AMPI_X)
 #  undef AMPI_X
     }
@@ -124,16 +126,16 @@ AMPI_INNER void AMPI_F(direct_rows)(
     if (rows > i && twice) p[i] = AMPI_ADD(z, p[i]); \
     if (rows > i && full) AMPI_STORE(to + i * d->c_row, p[i]); \
     if (rows > i && !full) AMPI_F(store_some)(to + i * d->c_row, n, p[i]); \
-    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i % 4]);
+    if (rows > i && wide) AMPI_STORE(to + i * d->c_row + AMPI_WIDTH, q[i]);
     AMPI_EIGHT_ROWS(AMPI_X)
 #  undef AMPI_X
 }
 AMPI_INNER void AMPI_F(direct_block)(uint32_t rows, const ampi_direct *d, size_t r, int twice) {
-    size_t c = 0;
-    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH) {
-        AMPI_F(direct_rows)(4, d, r, c, 1, 1, 0);
-        if (rows == 8) AMPI_F(direct_rows)(4, d, r + 4, c, 1, 1, 0);
-    }
+    const uint32_t each = rows < AMPI_WIDE_ROWS ? rows : AMPI_WIDE_ROWS;
+    size_t c = 0, i;
+    for (; rows >= 4 && !twice && c + 2u * AMPI_WIDTH <= d->cols; c += 2u * AMPI_WIDTH)
+        for (i = 0; i < rows; i += each)
+            AMPI_F(direct_rows)(each, d, r + i, c, 1, 1, 0);
     for (; c + AMPI_WIDTH <= d->cols; c += AMPI_WIDTH)
         AMPI_F(direct_rows)(rows, d, r, c, 0, 1, twice);
     if (c < d->cols) AMPI_F(direct_rows)(rows, d, r, c, 0, 0, twice);
@@ -147,8 +149,23 @@ AMPI_INNER void AMPI_F(direct_blocks)(const ampi_direct *d, int twice) {
     for (; r < d->rows; r++)
         AMPI_F(direct_block)(1, d, r, twice);
 }
+/* k is 1: a row of D at a time, as memory takes them best. */
+AMPI_INNER void AMPI_F(direct_outer)(const ampi_direct *d) {
+    const AMPI_FLOATS z = AMPI_ADD(AMPI_SET(0.0f), AMPI_SET(0.0f)); /* see AMPI_F(tile) */
+    const size_t whole = d->cols - d->cols % AMPI_WIDTH, rest = d->cols - whole;
+    size_t r, c;
+    for (r = 0; r < d->rows; r++) {
+        const AMPI_FLOATS s = AMPI_SET(d->a[r * d->a_row]);
+        float *to = d->c + r * d->c_row;
+        for (c = 0; c < whole; c += AMPI_WIDTH)
+            AMPI_STORE(to + c, AMPI_FMA(s, AMPI_LOAD(d->b + c), z));
+        if (rest) AMPI_F(store_some)(to + c, rest, AMPI_FMA(s, AMPI_F(load_some)(d->b + c, rest), z));
+    }
+}
 AMPI_OUTER void AMPI_F(direct)(const ampi_direct *d, int twice) {
-    if (twice)
+    if (d->depth == 1 && !twice)
+        AMPI_F(direct_outer)(d);
+    else if (twice)
         AMPI_F(direct_blocks)(d, 1);
     else
         AMPI_F(direct_blocks)(d, 0);

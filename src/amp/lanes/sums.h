@@ -181,9 +181,10 @@ AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, siz
     if (t == AMP_BF16) AMPI_F(two_rows_of)(AMP_BF16, lane, a, b, step, n);
 #  endif
 }
-AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+/* to[0 .. 4] = a times b and times the three rows after it. */
+AMPI_INNER void AMPI_F(four_dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
     const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
-    float lane[4u * AMPI_WIDTH] = {0}, left[16u * AMPI_WIDTH];
+    float lane[4u * AMPI_WIDTH], left[16u * AMPI_WIDTH];
     const float *last = (const float *)(const void *)b + whole;
     size_t ld = step / 4u, r;
     if (whole) {
@@ -205,6 +206,19 @@ AMPI_OUTER void AMPI_F(dots)(float *to, const float *a, const char *b, size_t st
     memset(to, 0, 4u * sizeof *to);
     if (whole) ampi_four_chains(to, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
     if (rest) ampi_four_chains(to, last, ld, rest, a + whole);
+}
+AMPI_OUTER void AMPI_F(dots)(float *to, size_t rows, const float *a, const char *b, size_t ld, amp_dtype t, size_t n) {
+    const size_t size = amp_dtype_size(t);
+    size_t r, each, k, part, i;
+    for (r = 0; r < rows; r += each)
+        for (each = rows - r < 4 ? 1 : 4, k = 0; k < n; k += part) { /* 4 rows, or one, which is taken for 4 */
+            const char *from = b + (r * ld + k) * size;
+            float sum[4];
+            part = n - k < AMPI_DOT ? n - k : AMPI_DOT;
+            AMPI_F(four_dots)(sum, a + k, from, each == 4 ? ld * size : 0, t, part);
+            for (i = 0; i < each; i++)
+                to[r + i] += sum[i];
+        }
 }
 /* The exponents of one vector; what is found on the way goes into the counters. */
 AMPI_INNER AMPI_WORDS AMPI_F(exponents)(const float *u, AMPI_WORDS *most, AMPI_WORDS *zero, AMPI_WORDS *nan) {
