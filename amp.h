@@ -14856,7 +14856,7 @@ AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, siz
 /* to[0 .. 4] = a times b and times the three rows after it. */
 AMPI_INNER void AMPI_F(four_dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
     const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
-    float lane[4u * AMPI_WIDTH], left[16u * AMPI_WIDTH];
+    float lane[4u * AMPI_WIDTH] = {0}, left[16u * AMPI_WIDTH];
     const float *last = (const float *)(const void *)b + whole;
     size_t ld = step / 4u, r;
     if (whole) {
