@@ -16,6 +16,7 @@
 #endif
 #define AMPI_BLOCK        1024u
 #define AMPI_DOT          2048u /* terms of a dot that are added up by lanes */
+#define AMPI_DOT_ROWS     16u   /* dots at a time */
 #define AMPI_XENT_CLASSES 16u   /* at most so many are few */
 #define AMPI_XENT_ROWS    64u
 /* Products: depth, rows and columns of a packed block; rows and columns are multiples of every mr and nr. */
@@ -123,35 +124,47 @@ typedef struct ampi_kernels {
     void (*pack4)(float *to, size_t width, const float *rows, size_t ld, size_t depth);
 } ampi_kernels;
 
-/* to[r] += rows[r * ld + k], times a[k] unless a is NULL, for k = 0, 1 ... and r < 4 */
+/* to[r] += rows[r * ld + k], times a[k] unless a is NULL, for k = 0, 1 ... and r < count, a multiple of 4 and at most
+   AMPI_DOT_ROWS: chains of several groups do not wait for each other. */
 #ifdef AMPI_X86
 static __m128 ampi_four_terms(__m128 x, const float *a, size_t k) { return a ? _mm_mul_ps(_mm_set1_ps(a[k]), x) : x; }
-static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
-    __m128 sum = _mm_loadu_ps(to), s, t, u, v;
-    size_t k, left;
-    for (k = 0; k < n - n % 4u; k += 4) {
-        s = _mm_loadu_ps(rows + k);
-        t = _mm_loadu_ps(rows + ld + k);
-        u = _mm_loadu_ps(rows + 2 * ld + k);
-        v = _mm_loadu_ps(rows + 3 * ld + k);
-        _MM_TRANSPOSE4_PS(s, t, u, v);
-        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
-        sum = _mm_add_ps(sum, ampi_four_terms(t, a, k + 1));
-        sum = _mm_add_ps(sum, ampi_four_terms(u, a, k + 2));
-        sum = _mm_add_ps(sum, ampi_four_terms(v, a, k + 3));
-    }
-    for (left = n % 4u; left; left--, k++) { /* gcc 12 at -O3 knows that it ends */
-        s = _mm_setr_ps(rows[k], rows[ld + k], rows[2 * ld + k], rows[3 * ld + k]);
-        sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
-    }
-    _mm_storeu_ps(to, sum);
+static __m128 ampi_four_chains(__m128 sum, const float *rows, size_t ld, size_t k, const float *a) {
+    __m128 s = _mm_loadu_ps(rows + k), t = _mm_loadu_ps(rows + ld + k);
+    __m128 u = _mm_loadu_ps(rows + 2 * ld + k), v = _mm_loadu_ps(rows + 3 * ld + k);
+    _MM_TRANSPOSE4_PS(s, t, u, v);
+    sum = _mm_add_ps(sum, ampi_four_terms(s, a, k));
+    sum = _mm_add_ps(sum, ampi_four_terms(t, a, k + 1));
+    sum = _mm_add_ps(sum, ampi_four_terms(u, a, k + 2));
+    return _mm_add_ps(sum, ampi_four_terms(v, a, k + 3));
+}
+static __m128 ampi_four_next(__m128 sum, const float *rows, size_t ld, size_t k, const float *a) {
+    __m128 s = _mm_setr_ps(rows[k], rows[ld + k], rows[2 * ld + k], rows[3 * ld + k]);
+    return _mm_add_ps(sum, ampi_four_terms(s, a, k));
+}
+static void ampi_chains(float *to, size_t count, const float *rows, size_t ld, size_t n, const float *a) {
+    const size_t groups = count / 4u, four = 4u * ld;
+    __m128 sum[AMPI_DOT_ROWS / 4u];
+    size_t g, k, left;
+    for (g = 0; g < groups; g++)
+        sum[g] = _mm_loadu_ps(to + 4 * g);
+    for (k = 0; k < n - n % 4u; k += 4)
+        for (g = 0; g < groups; g++)
+            sum[g] = ampi_four_chains(sum[g], rows + g * four, ld, k, a);
+    for (left = n % 4u; left; left--, k++) /* gcc 12 at -O3 knows that it ends */
+        for (g = 0; g < groups; g++)
+            sum[g] = ampi_four_next(sum[g], rows + g * four, ld, k, a);
+    for (g = 0; g < groups; g++)
+        _mm_storeu_ps(to + 4 * g, sum[g]);
 }
 #else
-static void ampi_four_chains(float *to, const float *rows, size_t ld, size_t n, const float *a) {
+static void ampi_chains(float *to, size_t count, const float *rows, size_t ld, size_t n, const float *a) {
     size_t k, r;
-    for (k = 0; k < n; k++)
-        for (r = 0; r < 4; r++)
-            to[r] += a ? a[k] * rows[r * ld + k] : rows[r * ld + k];
+    for (r = 0; r < count; r++) {
+        float sum = to[r];
+        for (k = 0; k < n; k++)
+            sum += a ? a[k] * rows[r * ld + k] : rows[r * ld + k];
+        to[r] = sum;
+    }
 }
 #endif
 

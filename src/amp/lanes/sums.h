@@ -153,46 +153,59 @@ AMPI_INNER AMPI_FLOATS AMPI_F(factor)(const char *p, amp_dtype t) {
     if (t == AMP_BF16) return AMPI_AS_FLOATS(AMPI_SHL(AMPI_F(load16)(p), 16));
     return AMPI_AS_FLOATS(AMPI_F(widened)(p, t));
 }
-/* lane[0 .. 2 W]: the products of a with two rows, added up by lanes; n: a multiple of 4 W. */
-AMPI_INNER void AMPI_F(two_rows_of)(amp_dtype t, float *lane, const float *a, const char *b, size_t step, size_t n) {
+/* Rows of b that are read at a time: with four of them 16 sums and their terms want 32 registers. */
+#  if defined(AMPI_HAS_FMA) && AMPI_WIDTH != 8
+#    define AMPI_ROWS_AT_ONCE 4
+#  else
+#    define AMPI_ROWS_AT_ONCE 2
+#  endif
+/* lane[r * W .. r * W + W]: the products of a with row r of b, added up by lanes, for r < `rows`, which is the constant
+   above; n: a multiple of 4 W. The processor fetches four rows by itself; two are fetched here. */
+AMPI_INNER void AMPI_F(rows_of)(
+    amp_dtype t, int rows, float *lane, const float *a, const char *b, size_t step, size_t n) {
     const size_t next = amp_dtype_size(t) * AMPI_WIDTH;
     const AMPI_FLOATS z = AMPI_SET(0.0f);
-    AMPI_FLOATS s[4] = {z, z, z, z}, u[4] = {z, z, z, z}, x;
+    AMPI_FLOATS p[4] = {z, z, z, z}, q[4] = {z, z, z, z}, r[4] = {z, z, z, z}, s[4] = {z, z, z, z}, x;
     for (; n; n -= 4u * AMPI_WIDTH, a += 4u * AMPI_WIDTH, b += 4u * next) {
 #  define AMPI_X(v) \
     x = AMPI_LOAD(a + v * AMPI_WIDTH); \
-    s[v] = AMPI_FMA(x, AMPI_F(factor)(b + v * next, t), s[v]); \
-    u[v] = AMPI_FMA(x, AMPI_F(factor)(b + step + v * next, t), u[v]); \
-    if (v * next % 64u == 0) AMPI_PREFETCH(b + 2u * step + v * next); \
-    if (v * next % 64u == 0) AMPI_PREFETCH(b + 3u * step + v * next);
+    AMPI_GUARD(x); /* in a register: gcc would load it once for each row */ \
+    p[v] = AMPI_FMA(x, AMPI_F(factor)(b + v * next, t), p[v]); \
+    q[v] = AMPI_FMA(x, AMPI_F(factor)(b + step + v * next, t), q[v]); \
+    if (rows == 4) r[v] = AMPI_FMA(x, AMPI_F(factor)(b + 2u * step + v * next, t), r[v]); \
+    if (rows == 4) s[v] = AMPI_FMA(x, AMPI_F(factor)(b + 3u * step + v * next, t), s[v]); \
+    if (rows == 2 && v * next % 64u == 0) AMPI_PREFETCH(b + 2u * step + v * next); \
+    if (rows == 2 && v * next % 64u == 0) AMPI_PREFETCH(b + 3u * step + v * next);
         AMPI_X(0)
         AMPI_X(1)
         AMPI_X(2)
         AMPI_X(3)
 #  undef AMPI_X
     }
-    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(s[0], s[1]), AMPI_ADD(s[2], s[3])));
-    AMPI_STORE(lane + AMPI_WIDTH, AMPI_ADD(AMPI_ADD(u[0], u[1]), AMPI_ADD(u[2], u[3])));
+    AMPI_STORE(lane, AMPI_ADD(AMPI_ADD(p[0], p[1]), AMPI_ADD(p[2], p[3])));
+    AMPI_STORE(lane + AMPI_WIDTH, AMPI_ADD(AMPI_ADD(q[0], q[1]), AMPI_ADD(q[2], q[3])));
+    if (rows == 2) return;
+    AMPI_STORE(lane + 2u * AMPI_WIDTH, AMPI_ADD(AMPI_ADD(r[0], r[1]), AMPI_ADD(r[2], r[3])));
+    AMPI_STORE(lane + 3u * AMPI_WIDTH, AMPI_ADD(AMPI_ADD(s[0], s[1]), AMPI_ADD(s[2], s[3])));
 }
-AMPI_OUTER void AMPI_F(two_rows)(float *lane, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
-    if (t == AMP_F32) AMPI_F(two_rows_of)(AMP_F32, lane, a, b, step, n);
+AMPI_OUTER void AMPI_F(rows)(float *lane, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+    if (t == AMP_F32) AMPI_F(rows_of)(AMP_F32, AMPI_ROWS_AT_ONCE, lane, a, b, step, n);
 #  ifdef AMPI_HAS_FMA
-    if (t == AMP_F16) AMPI_F(two_rows_of)(AMP_F16, lane, a, b, step, n);
-    if (t == AMP_BF16) AMPI_F(two_rows_of)(AMP_BF16, lane, a, b, step, n);
+    if (t == AMP_F16) AMPI_F(rows_of)(AMP_F16, AMPI_ROWS_AT_ONCE, lane, a, b, step, n);
+    if (t == AMP_BF16) AMPI_F(rows_of)(AMP_BF16, AMPI_ROWS_AT_ONCE, lane, a, b, step, n);
 #  endif
 }
-/* to[0 .. 4] = a times b and times the three rows after it. */
-AMPI_INNER void AMPI_F(four_dots)(float *to, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
+/* to[r] += a times row r of b, r < count, which is 4 or AMPI_DOT_ROWS. */
+AMPI_OUTER void AMPI_F(some_dots)(
+    float *to, size_t count, const float *a, const char *b, size_t step, amp_dtype t, size_t n) {
     const size_t size = amp_dtype_size(t), rest = n % (4u * AMPI_WIDTH), whole = n - rest;
-    float lane[4u * AMPI_WIDTH] = {0}, left[16u * AMPI_WIDTH];
+    float lane[AMPI_DOT_ROWS * AMPI_WIDTH], left[AMPI_DOT_ROWS * 4u * AMPI_WIDTH], sum[AMPI_DOT_ROWS] = {0};
     const float *last = (const float *)(const void *)b + whole;
     size_t ld = step / 4u, r;
-    if (whole) {
-        AMPI_F(two_rows)(lane, a, b, step, t, whole);
-        AMPI_F(two_rows)(lane + 2u * AMPI_WIDTH, a, b + 2u * step, step, t, whole);
-    }
+    for (r = 0; r < count && whole; r += AMPI_ROWS_AT_ONCE)
+        AMPI_F(rows)(lane + r * AMPI_WIDTH, a, b + r * step, step, t, whole);
     if (t != AMP_F32 && rest) {
-        for (r = 0; r < 4; r++) {
+        for (r = 0; r < count; r++) {
             const char *from = b + r * step + whole * size;
             if (t == AMP_F16)
                 AMPI_F(widen_f16)(left + r * 4u * AMPI_WIDTH, from, rest);
@@ -203,21 +216,25 @@ AMPI_INNER void AMPI_F(four_dots)(float *to, const float *a, const char *b, size
         ld = 4u * AMPI_WIDTH;
     }
     AMPI_F(done)();
-    memset(to, 0, 4u * sizeof *to);
-    if (whole) ampi_four_chains(to, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
-    if (rest) ampi_four_chains(to, last, ld, rest, a + whole);
+    if (whole) ampi_chains(sum, count, lane, AMPI_WIDTH, AMPI_WIDTH, NULL);
+    if (rest) ampi_chains(sum, count, last, ld, rest, a + whole);
+    for (r = 0; r < count; r++)
+        to[r] += sum[r];
 }
 AMPI_OUTER void AMPI_F(dots)(float *to, size_t rows, const float *a, const char *b, size_t ld, amp_dtype t, size_t n) {
-    const size_t size = amp_dtype_size(t);
-    size_t r, each, k, part, i;
-    for (r = 0; r < rows; r += each)
-        for (each = rows - r < 4 ? 1 : 4, k = 0; k < n; k += part) { /* 4 rows, or one, which is taken for 4 */
-            const char *from = b + (r * ld + k) * size;
-            float sum[4];
+    const size_t size = amp_dtype_size(t), most = n <= AMPI_DOT ? AMPI_DOT_ROWS : 4u;
+    size_t r, each, k, part;
+    for (r = 0; r < rows && rows - r >= 4; r += each)
+        for (each = rows - r < most ? 4u : most, k = 0; k < n; k += part) {
             part = n - k < AMPI_DOT ? n - k : AMPI_DOT;
-            AMPI_F(four_dots)(sum, a + k, from, each == 4 ? ld * size : 0, t, part);
-            for (i = 0; i < each; i++)
-                to[r + i] += sum[i];
+            AMPI_F(some_dots)(to + r, each, a + k, b + (r * ld + k) * size, ld * size, t, part);
+        }
+    for (; r < rows; r++)
+        for (k = 0; k < n; k += part) { /* one row, taken for 4 */
+            float four[4] = {to[r], 0, 0, 0};
+            part = n - k < AMPI_DOT ? n - k : AMPI_DOT;
+            AMPI_F(some_dots)(four, 4, a + k, b + (r * ld + k) * size, 0, t, part);
+            to[r] = four[0];
         }
 }
 /* The exponents of one vector; what is found on the way goes into the counters. */

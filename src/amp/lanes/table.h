@@ -57,6 +57,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  undef AMPI_F
 #  undef AMPI_TARGET
 #  undef AMPI_WIDTH
+#  undef AMPI_ROWS_AT_ONCE
 #  undef AMPI_TILES
 #  undef AMPI_COLUMNS
 #  undef AMPI_MM
