@@ -53,7 +53,7 @@
                AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
                AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only, slower; bits: >>numerics
-               AMP_STREAM_BYTES    8 MiB        implementation file   casts that write at least this bypass the caches
+               AMP_STREAM_BYTES    8 MiB        implementation file   casts to 16 or 32 bits so large bypass the caches
                AMP_NO_THREADS      - (MSVC: yes) implementation file  no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
                AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
@@ -10821,6 +10821,8 @@ typedef struct ampi_kernels {
     const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);
     int (*is_bad)(const void *src, size_t bytes, amp_dtype t);   /* is any element not finite? */
     int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
+    /* scale from F16 or BF16 to the same; NULL: widen, scale and narrow do it */
+    int (*rescale)(void *to, const void *from, amp_dtype t, size_t n, float by);
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
@@ -11479,6 +11481,7 @@ typedef struct ampi_cpu {
     ampi_kernels kernels;
     amp_allocator mem;
     int32_t threads, rooms;
+    uint32_t taken;       /* large blocks so far: see ampi_cpu_take */
     char name[48];        /* what amp_ctx_name gives */
     ampi_workspace *work; /* `rooms` of them, one per thread; touched when they are needed */
     void (*fn)(void *arg, size_t task, ampi_workspace *w);
@@ -11728,15 +11731,20 @@ static double ampi_sum_end_of(ampi_sum *s) {
 }
 
 /* ---- memory ---- */
-/* 256-byte aligned inside what the allocator gives; its own pointer is kept in front of the block. */
+/* 256-byte aligned inside what the allocator gives; its own pointer is kept in front of the block. Large blocks begin
+   at different places of a page: an update goes over four of them at once, and elements whose addresses are alike
+   drive each other out of the first cache. */
+static size_t ampi_cpu_room(size_t bytes) { return bytes + (bytes < 65536u ? 512u : 512u + 4096u); }
 static amp_status ampi_cpu_take(amp_ctx *ctx, void **out, size_t bytes, void *(*from)(const amp_allocator *, size_t)) {
     ampi_cpu *c = ampi_cpu_of(ctx);
+    const size_t room = ampi_cpu_room(bytes);
     char *raw, *p;
-    AMPI_REQUIRE(!(bytes + 512 < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
-    raw = (char *)(from)(&c->mem, bytes + 512);
-    ampi_host_large_pages(&c->mem, raw, bytes + 512);
+    AMPI_REQUIRE(!(room < bytes), AMP_ERR_NO_MEMORY, "%llu bytes", AMPI_ULL(bytes));
+    raw = (char *)(from)(&c->mem, room);
+    ampi_host_large_pages(&c->mem, raw, room);
     AMPI_REQUIRE(raw, AMP_ERR_NO_MEMORY, "the allocator has no %llu bytes", AMPI_ULL(bytes));
     p = raw + 256 + (256 - ((uintptr_t)raw & 255u)) % 256u;
+    if (room > bytes + 512u) p += 256u * (5u * c->taken++ % 16u);
     memcpy(p - sizeof raw, &raw, sizeof raw);
     *out = p;
     return AMP_OK;
@@ -11751,7 +11759,7 @@ static void ampi_cpu_release(amp_ctx *ctx, void *ptr, size_t bytes) {
     ampi_cpu *c = ampi_cpu_of(ctx);
     char *raw;
     memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
-    ampi_host_free(&c->mem, raw, bytes + 512);
+    ampi_host_free(&c->mem, raw, ampi_cpu_room(bytes));
 }
 static amp_status ampi_cpu_copy(amp_ctx *ctx, void *dst, const void *src, size_t bytes) {
     (void)ctx;
@@ -11927,7 +11935,8 @@ static amp_status ampi_cpu_cast(amp_ctx *ctx, amp_array dst, amp_array src, size
     j.d = d;
     if (dst.dtype != src.dtype && (dst.dtype == AMP_F64 || src.dtype == AMP_F64))
         return ampi_run(c, ampi_chunks(n), (double)n, ampi_cast_f64_task, &j);
-    j.stream = c->k->stream && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
+    /* bytes are at most a third of the traffic, and lines of 64 of them take too long to fill */
+    j.stream = c->k->stream && size > 1 && n * size >= AMP_STREAM_BYTES && n > AMP_CHUNK && (off & (size - 1)) == 0 &&
         dst.dtype != src.dtype && dst.data != src.data;
     if (j.stream) j.head = off / size; /* tasks begin where lines begin */
     ampi_parallel(c, ampi_chunks(n - j.head), n, ampi_cast_task, &j);
@@ -11994,16 +12003,27 @@ static void ampi_finite_f64(amp_faults *f, amp_array a) {
         amp_count_f64(f, x, (uint32_t)i);
     }
 }
+/* Whether gradients go from 16 bits to the same 16 bits in one loop. inv <= 1: a product is bad only if its gradient
+   is, so what was written tells it. */
+static int ampi_rescales(const ampi_kernels *k, amp_dtype from, amp_dtype to, float inv) {
+    return k->rescale && from == to && (from == AMP_F16 || from == AMP_BF16) && inv <= 1.0f;
+}
 static void ampi_finite_unscale(ampi_finite_job *j, amp_faults *f, amp_array a, amp_array dst) {
     const ampi_kernels *k = j->c->k;
     float own[AMPI_BLOCK], *u = own;
-    int may_lose = amp_may_lose(j->inv, a.dtype, dst.dtype);
-    int floats = a.dtype == AMP_F32 && dst.dtype == AMP_F32 && (uintptr_t)a.data % sizeof(float) == 0;
-    int in_place = floats && a.data == dst.data && j->inv <= 1.0f; /* a product is bad only if its gradient is */
+    const int may_lose = amp_may_lose(j->inv, a.dtype, dst.dtype);
+    const int at_once = ampi_rescales(k, a.dtype, dst.dtype, j->inv);
+    const int floats = dst.dtype == AMP_F32 && ampi_in_place(a, 0);
+    const int in_place = floats && a.data == dst.data && j->inv <= 1.0f;
     const float *from;
     size_t i, n;
     for (i = 0; i < a.count; i += n) {
         n = ampi_least(AMPI_BLOCK, a.count - i);
+        if (at_once) {
+            const int bad = (k->rescale)(ampi_at(dst, i), ampi_at(a, i), a.dtype, n, j->inv);
+            if (bad) ampi_count_faults(f, dst, i, ampi_floats(k, dst, i, n, own), n);
+            continue;
+        }
         if (in_place) u = (float *)a.data + i;
         from = ampi_floats(k, a, i, n, own);
         if ((k->scale)(u, from, n, j->inv)) ampi_count_faults(f, a, i, u, n);
@@ -12335,6 +12355,10 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
     out->sum[0] = ampi_chunk_squares(k, w, g, count, j->inv);
     bad = ampi_not_finite(out->sum[0]);
     if (!bad && !job->write) return;
+    if (!bad && ampi_rescales(k, g.dtype, g.dtype, j->inv)) {
+        (void)(k->rescale)(g.data, g.data, g.dtype, count, j->inv);
+        return;
+    }
     for (i = 0; i < count; i += n) {
         const float *u;
         n = ampi_least(AMPI_BLOCK, count - i);
@@ -14403,6 +14427,43 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
     AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
 AMPI_FORMATS(AMP_X)
 #  undef AMP_X
+#  ifdef AMPI_HAS_FMA
+/* scale from 16 bits to 16 bits, a step at a time in registers. */
+AMPI_INNER AMPI_WORDS AMPI_F(rescale_step)(char *d, const char *s, amp_dtype t, AMPI_FLOATS by) {
+    const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u), one = AMPI_WORD(0x00800000u);
+    AMPI_LINES float u[AMPI_STEP];
+    AMPI_WORDS any = AMPI_WORD(0);
+    AMPI_FLOATS x;
+#    define AMPI_X(v) \
+    x = AMPI_MUL(AMPI_AS_FLOATS(AMPI_F(widened)(s + 2u * v * AMPI_WIDTH, t)), by); \
+    AMPI_STORE(u + v * AMPI_WIDTH, x); \
+    any = AMPI_OR(any, AMPI_ADD_WORDS(AMPI_AND(AMPI_BITS(x), exponent), one));
+    AMPI_X(0)
+    AMPI_X(1)
+    AMPI_X(2)
+    AMPI_X(3)
+#    undef AMPI_X
+    AMPI_F(narrow_step)(d, (const char *)u, t);
+    return any;
+}
+AMPI_INNER int AMPI_F(rescale_of)(amp_dtype t, char *d, const char *s, size_t n, float by) {
+    AMPI_WORDS any = AMPI_WORD(0);
+    size_t i;
+    for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
+        any = AMPI_OR(any, AMPI_F(rescale_step)(d + 2u * i, s + 2u * i, t, AMPI_SET(by)));
+    if (i < n) {
+        char left[AMPI_STEP * 2u] = {0};
+        memcpy(left, s + 2u * i, 2u * (n - i));
+        any = AMPI_OR(any, AMPI_F(rescale_step)(left, left, t, AMPI_SET(by)));
+        memcpy(d + 2u * i, left, 2u * (n - i));
+    }
+    return AMPI_ANY(AMPI_AND(any, AMPI_WORD(0x80000000u)));
+}
+AMPI_OUTER int AMPI_F(rescale)(void *to, const void *from, amp_dtype t, size_t n, float by) {
+    if (t == AMP_F16) return AMPI_F(rescale_of)(AMP_F16, (char *)to, (const char *)from, n, by);
+    return AMPI_F(rescale_of)(AMP_BF16, (char *)to, (const char *)from, n, by);
+}
+#  endif
 #  if AMPI_PASS == AMPI_PASS_SCALAR /* the same on every path */
 AMPI_OUTER void AMPI_F(widen_f32)(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {
@@ -14689,43 +14750,39 @@ AMP_UPDATE_LIST(AMP_X)
 AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
     AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);
     AMPI_FLOATS x = AMPI_AS_FLOATS(bits);
-    AMPI_PREFETCH(g + 16384); /* the next parts: the hardware looks ahead less far, and not past a page */
     if (!square) return x;
     x = AMPI_MUL(x, by);
     return AMPI_MUL(x, x);
 }
-/* Lanes in four vectors at a time, which go through all rows. What is left of the last row goes through a padded copy.
- */
+/* From the first number to the last, as memory gives most; the lanes lie in the L1 cache. What is left of the last row
+   goes through a padded copy. */
 #  define AMPI_STRIP (4u * AMPI_WIDTH)
-AMPI_INNER void AMPI_F(strip)(float *lane, const char *g, amp_dtype t, size_t n, int square, AMPI_FLOATS by) {
-    const size_t size = amp_dtype_size(t), next = size * AMPI_WIDTH;
-    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
-    char left[AMPI_STRIP * 4u];
-    size_t i;
-    for (i = 0; i < n; i += AMP_LANES) {
-        const char *from = g + i * size;
-        if (i + AMPI_STRIP > n) {
-            memset(left, 0, sizeof left);
-            memcpy(left, from, (n - i) * size);
-            from = left;
-        }
-        s0 = AMPI_ADD(s0, AMPI_F(term)(from, t, square, by));
-        s1 = AMPI_ADD(s1, AMPI_F(term)(from + next, t, square, by));
-        s2 = AMPI_ADD(s2, AMPI_F(term)(from + 2u * next, t, square, by));
-        s3 = AMPI_ADD(s3, AMPI_F(term)(from + 3u * next, t, square, by));
-    }
-    AMPI_STORE(lane, s0);
-    AMPI_STORE(lane + AMPI_WIDTH, s1);
-    AMPI_STORE(lane + 2u * AMPI_WIDTH, s2);
-    AMPI_STORE(lane + 3u * AMPI_WIDTH, s3);
+AMPI_INNER void AMPI_F(strip)(float *lane, const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
+    const size_t next = amp_dtype_size(t) * AMPI_WIDTH;
+#  define AMPI_X(v) \
+    AMPI_STORE( \
+        lane + v * AMPI_WIDTH, AMPI_ADD(AMPI_LOAD(lane + v * AMPI_WIDTH), AMPI_F(term)(g + v * next, t, square, by)));
+    AMPI_X(0)
+    AMPI_X(1)
+    AMPI_X(2)
+    AMPI_X(3)
+#  undef AMPI_X
 }
 AMPI_INNER float AMPI_F(part)(const char *g, amp_dtype t, size_t n, int square, float by) {
-    float lane[AMP_LANES];
-    size_t lanes = AMPI_STRIP, h, j; /* lanes beyond the first power of two stay 0 */
+    const size_t size = amp_dtype_size(t);
+    AMPI_LINES float lane[AMP_LANES];
+    size_t lanes = AMPI_STRIP, h, i, j; /* lanes beyond the first power of two stay 0 */
     while (lanes < n && lanes < AMP_LANES)
         lanes *= 2u;
-    for (j = 0; j < lanes; j += AMPI_STRIP) /* a strip beyond n is zeros */
-        AMPI_F(strip)(lane + j, g + j * amp_dtype_size(t), t, n > j ? n - j : 0, square, AMPI_SET(by));
+    memset(lane, 0, lanes * sizeof *lane);
+    for (i = 0; i + AMPI_STRIP <= n; i += AMPI_STRIP)
+        AMPI_F(strip)(lane + i % AMP_LANES, g + i * size, t, square, AMPI_SET(by));
+    if (i < n) {
+        char left[AMPI_STRIP * 4u];
+        memset(left, 0, sizeof left);
+        memcpy(left, g + i * size, (n - i) * size);
+        AMPI_F(strip)(lane + i % AMP_LANES, left, t, square, AMPI_SET(by));
+    }
     for (h = lanes / 2u; h >= AMPI_WIDTH; h /= 2u)
         for (j = 0; j < h; j += AMPI_WIDTH)
             AMPI_STORE(lane + j, AMPI_ADD(AMPI_LOAD(lane + j), AMPI_LOAD(lane + j + h)));
@@ -15582,6 +15639,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  ifdef AMPI_HAS_FMA
     k->fused = NULL;
     k->direct = AMPI_F(direct);
+    k->rescale = AMPI_F(rescale);
 #  else
     k->fused = AMPI_F(fused);
 #  endif

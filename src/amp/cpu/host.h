@@ -13,6 +13,7 @@ typedef struct ampi_cpu {
     ampi_kernels kernels;
     amp_allocator mem;
     int32_t threads, rooms;
+    uint32_t taken;       /* large blocks so far: see ampi_cpu_take */
     char name[48];        /* what amp_ctx_name gives */
     ampi_workspace *work; /* `rooms` of them, one per thread; touched when they are needed */
     void (*fn)(void *arg, size_t task, ampi_workspace *w);

@@ -63,6 +63,8 @@ typedef struct ampi_kernels {
     const uint32_t *(*random)(uint32_t *buf, size_t n, uint64_t seed, uint64_t stream, uint64_t at);
     int (*is_bad)(const void *src, size_t bytes, amp_dtype t);   /* is any element not finite? */
     int (*scale)(float *to, const float *u, size_t n, float by); /* to = u * by, maybe in place; is any not finite? */
+    /* scale from F16 or BF16 to the same; NULL: widen, scale and narrow do it */
+    int (*rescale)(void *to, const void *from, amp_dtype t, size_t n, float by);
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);

@@ -75,6 +75,10 @@ static void ampi_cpu_sum_task(void *arg, size_t task, ampi_workspace *w) {
     out->sum[0] = ampi_chunk_squares(k, w, g, count, j->inv);
     bad = ampi_not_finite(out->sum[0]);
     if (!bad && !job->write) return;
+    if (!bad && ampi_rescales(k, g.dtype, g.dtype, j->inv)) {
+        (void)(k->rescale)(g.data, g.data, g.dtype, count, j->inv);
+        return;
+    }
     for (i = 0; i < count; i += n) {
         const float *u;
         n = ampi_least(AMPI_BLOCK, count - i);

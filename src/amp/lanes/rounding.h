@@ -194,6 +194,43 @@ AMPI_INNER void AMPI_F(narrow)(void *dst, const void *src, size_t n, amp_dtype t
     AMPI_OUTER void AMPI_F(narrow_##name)(void *d, const void *s, size_t n) { AMPI_F(narrow)(d, s, n, AMP_##T); }
 AMPI_FORMATS(AMP_X)
 #  undef AMP_X
+#  ifdef AMPI_HAS_FMA
+/* scale from 16 bits to 16 bits, a step at a time in registers. */
+AMPI_INNER AMPI_WORDS AMPI_F(rescale_step)(char *d, const char *s, amp_dtype t, AMPI_FLOATS by) {
+    const AMPI_WORDS exponent = AMPI_WORD(0x7f800000u), one = AMPI_WORD(0x00800000u);
+    AMPI_LINES float u[AMPI_STEP];
+    AMPI_WORDS any = AMPI_WORD(0);
+    AMPI_FLOATS x;
+#    define AMPI_X(v) \
+    x = AMPI_MUL(AMPI_AS_FLOATS(AMPI_F(widened)(s + 2u * v * AMPI_WIDTH, t)), by); \
+    AMPI_STORE(u + v * AMPI_WIDTH, x); \
+    any = AMPI_OR(any, AMPI_ADD_WORDS(AMPI_AND(AMPI_BITS(x), exponent), one));
+    AMPI_X(0)
+    AMPI_X(1)
+    AMPI_X(2)
+    AMPI_X(3)
+#    undef AMPI_X
+    AMPI_F(narrow_step)(d, (const char *)u, t);
+    return any;
+}
+AMPI_INNER int AMPI_F(rescale_of)(amp_dtype t, char *d, const char *s, size_t n, float by) {
+    AMPI_WORDS any = AMPI_WORD(0);
+    size_t i;
+    for (i = 0; i + AMPI_STEP <= n; i += AMPI_STEP)
+        any = AMPI_OR(any, AMPI_F(rescale_step)(d + 2u * i, s + 2u * i, t, AMPI_SET(by)));
+    if (i < n) {
+        char left[AMPI_STEP * 2u] = {0};
+        memcpy(left, s + 2u * i, 2u * (n - i));
+        any = AMPI_OR(any, AMPI_F(rescale_step)(left, left, t, AMPI_SET(by)));
+        memcpy(d + 2u * i, left, 2u * (n - i));
+    }
+    return AMPI_ANY(AMPI_AND(any, AMPI_WORD(0x80000000u)));
+}
+AMPI_OUTER int AMPI_F(rescale)(void *to, const void *from, amp_dtype t, size_t n, float by) {
+    if (t == AMP_F16) return AMPI_F(rescale_of)(AMP_F16, (char *)to, (const char *)from, n, by);
+    return AMPI_F(rescale_of)(AMP_BF16, (char *)to, (const char *)from, n, by);
+}
+#  endif
 #  if AMPI_PASS == AMPI_PASS_SCALAR /* the same on every path */
 AMPI_OUTER void AMPI_F(widen_f32)(void *d, const void *s, size_t n) { memcpy(d, s, n * 4); }
 AMPI_OUTER void AMPI_F(narrow_f32)(void *d, const void *s, size_t n) {

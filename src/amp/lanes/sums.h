@@ -4,43 +4,39 @@
 AMPI_INNER AMPI_FLOATS AMPI_F(term)(const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
     AMPI_WORDS bits = t == AMP_F32 ? AMPI_LOAD_WORDS(g) : AMPI_F(widened)(g, t);
     AMPI_FLOATS x = AMPI_AS_FLOATS(bits);
-    AMPI_PREFETCH(g + 16384); /* the next parts: the hardware looks ahead less far, and not past a page */
     if (!square) return x;
     x = AMPI_MUL(x, by);
     return AMPI_MUL(x, x);
 }
-/* Lanes in four vectors at a time, which go through all rows. What is left of the last row goes through a padded copy.
- */
+/* From the first number to the last, as memory gives most; the lanes lie in the L1 cache. What is left of the last row
+   goes through a padded copy. */
 #  define AMPI_STRIP (4u * AMPI_WIDTH)
-AMPI_INNER void AMPI_F(strip)(float *lane, const char *g, amp_dtype t, size_t n, int square, AMPI_FLOATS by) {
-    const size_t size = amp_dtype_size(t), next = size * AMPI_WIDTH;
-    AMPI_FLOATS s0 = AMPI_SET(0.0f), s1 = s0, s2 = s0, s3 = s0;
-    char left[AMPI_STRIP * 4u];
-    size_t i;
-    for (i = 0; i < n; i += AMP_LANES) {
-        const char *from = g + i * size;
-        if (i + AMPI_STRIP > n) {
-            memset(left, 0, sizeof left);
-            memcpy(left, from, (n - i) * size);
-            from = left;
-        }
-        s0 = AMPI_ADD(s0, AMPI_F(term)(from, t, square, by));
-        s1 = AMPI_ADD(s1, AMPI_F(term)(from + next, t, square, by));
-        s2 = AMPI_ADD(s2, AMPI_F(term)(from + 2u * next, t, square, by));
-        s3 = AMPI_ADD(s3, AMPI_F(term)(from + 3u * next, t, square, by));
-    }
-    AMPI_STORE(lane, s0);
-    AMPI_STORE(lane + AMPI_WIDTH, s1);
-    AMPI_STORE(lane + 2u * AMPI_WIDTH, s2);
-    AMPI_STORE(lane + 3u * AMPI_WIDTH, s3);
+AMPI_INNER void AMPI_F(strip)(float *lane, const char *g, amp_dtype t, int square, AMPI_FLOATS by) {
+    const size_t next = amp_dtype_size(t) * AMPI_WIDTH;
+#  define AMPI_X(v) \
+    AMPI_STORE( \
+        lane + v * AMPI_WIDTH, AMPI_ADD(AMPI_LOAD(lane + v * AMPI_WIDTH), AMPI_F(term)(g + v * next, t, square, by)));
+    AMPI_X(0)
+    AMPI_X(1)
+    AMPI_X(2)
+    AMPI_X(3)
+#  undef AMPI_X
 }
 AMPI_INNER float AMPI_F(part)(const char *g, amp_dtype t, size_t n, int square, float by) {
-    float lane[AMP_LANES];
-    size_t lanes = AMPI_STRIP, h, j; /* lanes beyond the first power of two stay 0 */
+    const size_t size = amp_dtype_size(t);
+    AMPI_LINES float lane[AMP_LANES];
+    size_t lanes = AMPI_STRIP, h, i, j; /* lanes beyond the first power of two stay 0 */
     while (lanes < n && lanes < AMP_LANES)
         lanes *= 2u;
-    for (j = 0; j < lanes; j += AMPI_STRIP) /* a strip beyond n is zeros */
-        AMPI_F(strip)(lane + j, g + j * amp_dtype_size(t), t, n > j ? n - j : 0, square, AMPI_SET(by));
+    memset(lane, 0, lanes * sizeof *lane);
+    for (i = 0; i + AMPI_STRIP <= n; i += AMPI_STRIP)
+        AMPI_F(strip)(lane + i % AMP_LANES, g + i * size, t, square, AMPI_SET(by));
+    if (i < n) {
+        char left[AMPI_STRIP * 4u];
+        memset(left, 0, sizeof left);
+        memcpy(left, g + i * size, (n - i) * size);
+        AMPI_F(strip)(lane + i % AMP_LANES, left, t, square, AMPI_SET(by));
+    }
     for (h = lanes / 2u; h >= AMPI_WIDTH; h /= 2u)
         for (j = 0; j < h; j += AMPI_WIDTH)
             AMPI_STORE(lane + j, AMPI_ADD(AMPI_LOAD(lane + j), AMPI_LOAD(lane + j + h)));

@@ -21,6 +21,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
 #  ifdef AMPI_HAS_FMA
     k->fused = NULL;
     k->direct = AMPI_F(direct);
+    k->rescale = AMPI_F(rescale);
 #  else
     k->fused = AMPI_F(fused);
 #  endif

@@ -53,7 +53,7 @@
                AMP_API             extern       files that need it    how functions are declared: __declspec(dllimport)
                AMP_MALLOC/_FREE    malloc/free  implementation file   default allocator of contexts; both or neither
                AMP_NO_SIMD         - (.cu: yes) implementation file   portable C only, slower; bits: >>numerics
-               AMP_STREAM_BYTES    8 MiB        implementation file   casts that write at least this bypass the caches
+               AMP_STREAM_BYTES    8 MiB        implementation file   casts to 16 or 32 bits so large bypass the caches
                AMP_NO_THREADS      - (MSVC: yes) implementation file  no pthreads: contexts have one thread
                AMP_NO_STDIO        -            implementation file   no files: amp_state_* return AMP_ERR_UNSUPPORTED
                AMP_SELF            "amp.h"      files that rename it  the name by which this file includes itself
