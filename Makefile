@@ -131,7 +131,7 @@ ifneq ($(wildcard bench/bench.mk),)
 include bench/bench.mk
 bench: ## conversions, checks and a step beside memcpy and other libraries, with a chart
 bench-gemm: ## products, beside OpenBLAS if installed
-bench-peers: ## products, rows and casts beside OpenBLAS (OPENBLAS=its library) and hand-written loops, AVX-512 and AVX2
+bench-peers: ## products, rows and casts beside OpenBLAS (OPENBLAS=its library) and hand-written loops, losses and updates beside PyTorch
 bench-step: ## the optimizer step at 32 M parameters, beside a pass over the same bytes and PyTorch if installed
 bench-moments: ## codes of 8 bits for Adam's moments, by the error of the update on gradients of gpt.c and convnet.c (minutes)
 bench-scope: ## what an open autocast scope costs a small verb

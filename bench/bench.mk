@@ -13,7 +13,8 @@ $(BENCH_OUT)/train: BENCH_DEFINES := -DAMP_LINKED
 $(BENCH_OUT)/train: $(BUILD)/tests/impl.o
 endif
 
-# make bench-peers OPENBLAS=/path/libopenblas.so [PEER_ROWS=" 1 x "]: products, rows and casts beside OpenBLAS and loops
+# make bench-peers OPENBLAS=/path/libopenblas.so [PEER_ROWS=" 1 x "]: products, rows and casts beside OpenBLAS and loops; losses, checks
+# and updates beside PyTorch
 $(BENCH_OUT)/loops_%.o: bench/loops.c bench/loops.h
 	@mkdir -p $(BENCH_OUT)
 	$(CC) -O3 -ffast-math -march=$* '-DLOOP(name)=$*_##name' -c $< -o $@
@@ -23,6 +24,8 @@ $(BENCH_OUT)/peers_cpu: bench/peers_cpu.c bench/common.h bench/loops.h amp.h $(B
 bench-peers: $(BENCH_OUT)/peers_cpu
 	@$(BENCH_HEADER) | tee $(BENCH_OUT)/peers.txt
 	@for p in avx512 avx2; do OPENBLAS="$(OPENBLAS)" $(BENCH_OUT)/peers_cpu $$p $(PEER_ROWS) || exit 1; done | tee -a $(BENCH_OUT)/peers.txt
+	@p=$(BENCH_PYTHON); if ! $${p:-false} -c 'import numpy, torch' 2>/dev/null; then echo "no python3 with numpy and torch: PyTorch's rows are skipped"; exit; fi; \
+	$(MAKE) -s python PYTHON=$$p > /dev/null && for simd in avx512 avx2; do PYTHONPATH=$(BUILD)/python $$p bench/peers_torch.py $$simd $(PEER_ROWS) || exit 1; done | tee -a $(BENCH_OUT)/peers.txt
 
 # make bench-moments [BENCH_STEPS=1000]: which code of 8 bits keeps Adam's moments best, on the gradients of two examples
 BENCH_STEPS ?= 1000

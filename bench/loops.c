@@ -1,6 +1,7 @@
 /* loops.c - the loops that amp replaces, as their writers compile them: -O3 -ffast-math with -march=native, or
    for AVX2. bench.mk compiles it twice; LOOP(name) puts the set's name before a function's. */
 #include "loops.h"
+#include <math.h>
 #include <string.h>
 
 void LOOP(forward)(const float *w, const float *x, float *y, size_t rows, size_t cols) {
@@ -15,6 +16,22 @@ void LOOP(outer)(const float *a, const float *b, float *d, size_t rows, size_t c
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++)
             d[i * cols + j] = a[i] * b[j];
+}
+/* Mean loss and its gradient: a row's largest logit, its exponentials, their sum, then shares. */
+float LOOP(cross_entropy)(const float *x, const uint8_t *label, float *d, size_t rows, size_t classes) {
+    float loss = 0;
+    for (size_t i = 0; i < rows; i++, x += classes, d += classes) {
+        float top = x[0], sum = 0;
+        for (size_t j = 1; j < classes; j++)
+            top = x[j] > top ? x[j] : top;
+        for (size_t j = 0; j < classes; j++)
+            sum += d[j] = expf(x[j] - top);
+        for (size_t j = 0; j < classes; j++)
+            d[j] *= 1 / (sum * (float)rows);
+        d[label[i]] -= 1 / (float)rows;
+        loss += logf(sum) + top - x[label[i]];
+    }
+    return loss / (float)rows;
 }
 static float of_bf16(uint16_t h) {
     uint32_t u = (uint32_t)h << 16;

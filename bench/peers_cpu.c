@@ -38,10 +38,10 @@ static void amp_widening(const work *w) {
 static void amp_narrowing(const work *w) {
     wrong |= amp_cast(ctx, amp_arr(h, w->t), amp_arr(x, AMP_F32), w->n, NULL) != AMP_OK;
 }
-static void amp_loss(amp_ctx *on) {
+static void amp_loss(amp_ctx *on, size_t rows, size_t classes) { /* h: labels, all 0 .. 9 */
     amp_xent_desc d = AMP_ZERO;
-    d.rows = 512;
-    d.classes = 1000;
+    d.rows = rows;
+    d.classes = classes;
     d.logits = amp_arr(x, AMP_F32);
     d.dlogits = amp_arr(y, AMP_F32);
     d.labels8 = (const uint8_t *)h;
@@ -51,11 +51,15 @@ static void amp_loss(amp_ctx *on) {
 }
 static void loss_of_two(const work *w) {
     (void)w;
-    amp_loss(two_threads);
+    amp_loss(two_threads, 512, 1000);
 }
 static void loss_of_one(const work *w) {
     (void)w;
-    amp_loss(ctx);
+    amp_loss(ctx, 512, 1000);
+}
+static void loss_of_ten(const work *w) {
+    (void)w;
+    amp_loss(ctx, 4096, 10);
 }
 static void blas_product(const work *w) {
     const int m = (int)w->d.m, n = (int)w->d.n, k = (int)w->d.k;
@@ -78,6 +82,10 @@ static void loop_row(const work *w) {
     if (w->t == AMP_BF16) LOOP_OF(forward_bf16, h, x, z, w->d.n, w->d.k);
 }
 static void loop_outer(const work *w) { LOOP_OF(outer, x, y, z, w->d.m, w->d.n); }
+static void loop_of_ten(const work *w) {
+    (void)w;
+    LOOP_OF(cross_entropy, x, (const uint8_t *)h, y, 4096, 10);
+}
 static void loop_widening(const work *w) {
     if (w->t == AMP_F16) LOOP_OF(widen_f16, h, y, w->n);
     if (w->t == AMP_BF16) LOOP_OF(widen_bf16, h, y, w->n);
@@ -175,14 +183,18 @@ static void find_blas(void) {
 /* By the clock on the wall. */
 static void losses(amp_simd simd) {
     amp_cpu_desc two = AMP_ZERO;
+    size_t i;
     work w;
     memset(&w, 0, sizeof w);
     two.threads = 2;
     two.simd = simd;
     wrong |= amp_cpu_create(&two_threads, &two) != AMP_OK;
     clock_used = CLOCK_MONOTONIC;
+    for (i = 0; i < 4096; i++)
+        ((uint8_t *)h)[i] = (uint8_t)(i % 10);
     row("loss 512 x 1000, two threads", "one", loss_of_two, loss_of_one, &w);
     clock_used = CLOCK_THREAD_CPUTIME_ID;
+    row("loss 4096 x 10", "loop", loss_of_ten, loop_of_ten, &w);
     amp_ctx_destroy(two_threads);
 }
 int main(int argc, char **argv) {
