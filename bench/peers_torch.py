@@ -116,6 +116,19 @@ def cast(dtype):
     row("cast float32->%s, 8 M" % str(dtype)[6:], lambda: ctx.check(amp.lib.amp_cast(ctx.handle, raw(y), raw(x), LARGE, None)), lambda: y.copy_(x))
 
 
+def activation(name, count, dtype, act, theirs):
+    x = torch.randn(count).to(dtype)
+    y, d = torch.empty_like(x), amp.c.amp_activation_desc()
+    d.act, d.count, d.x, d.y = act, count, raw(x), raw(y)
+    row("%s %s, %d" % (name, str(dtype)[6:], count), lambda: ctx.check(amp.lib.amp_activation(ctx.handle, C.byref(d))), lambda: theirs(x))
+
+
+def column_sums(rows, cols, dtype):
+    x, y = torch.randn(rows, cols).to(dtype), torch.empty(cols)
+    row("column sums %d x %d %s" % (rows, cols, str(dtype)[6:]),
+        lambda: ctx.check(amp.lib.amp_column_sums(ctx.handle, raw(y), raw(x), rows, cols, 0, 0)), lambda: torch.sum(x, 0))
+
+
 print("%s, torch %s (%s); one thread, thread CPU time; ratio above 1: amp is faster" % (
     amp.lib.amp_ctx_name(ctx.handle).decode(), torch.__version__, torch.backends.cpu.get_cpu_capability()))
 loss(4096, 10, torch.float32, False)
@@ -127,3 +140,9 @@ parameters()
 cast(torch.float8_e5m2)
 cast(torch.bfloat16)
 cast(torch.float16)
+for kind in (torch.float32, torch.float16):
+    activation("ReLU", 1 << 16, kind, amp.c.AMP_RELU, F.relu)
+    activation("ReLU", LARGE, kind, amp.c.AMP_RELU, F.relu)
+    activation("GELU", 1 << 16, kind, amp.c.AMP_GELU, lambda x: F.gelu(x, approximate="tanh"))
+    column_sums(512, 768, kind)
+    column_sums(4096, 1024, kind)
