@@ -10824,6 +10824,8 @@ typedef struct ampi_kernels {
     /* scale from F16 or BF16 to the same; NULL: widen, scale and narrow do it */
     int (*rescale)(void *to, const void *from, amp_dtype t, size_t n, float by);
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
+    /* to += a row of x, four times; x: `step` bytes from row to row, of dtypes as in dots; n >= lanes */
+    void (*add_four)(float *to, const char *x, size_t step, amp_dtype t, size_t n);
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
@@ -10847,8 +10849,9 @@ typedef struct ampi_kernels {
     void (*targets)(float *q, const float *w, size_t n, float keep, float share);
     void (*misses)(float *x, const float *q, size_t n, float max);
     void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
-    void (*act)(float *u, size_t n, amp_act act);
-    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
+    /* to: x, or dy, or an array of its own */
+    void (*act)(float *to, const float *x, size_t n, amp_act act);
+    void (*act_grad)(float *to, const float *dy, const float *saved, size_t n, amp_act act);
     void (*mask_of)(uint8_t *bits, const float *y, size_t n);    /* of ReLU's y */
     void (*mask_grad)(float *dy, const uint8_t *bits, size_t n); /* dy = 0 where the bit is 0 */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -10927,6 +10930,29 @@ static void ampi_chains(float *to, size_t count, const float *rows, size_t ld, s
     }
 }
 #endif
+
+/* to[c] += x[c], in doubles. */
+static void ampi_add_doubles(double *to, const double *x, size_t n) {
+    size_t i = 0;
+#ifdef AMPI_X86
+    for (; i + 2 <= n; i += 2)
+        _mm_storeu_pd(to + i, _mm_add_pd(_mm_loadu_pd(to + i), _mm_loadu_pd(x + i)));
+#endif
+    for (; i < n; i++)
+        to[i] = amp_dadd(to[i], x[i]);
+}
+static void ampi_add_floats(double *to, const float *x, size_t n) {
+    size_t i = 0;
+#ifdef AMPI_X86
+    for (; i + 4 <= n; i += 4) {
+        const __m128 four = _mm_loadu_ps(x + i);
+        _mm_storeu_pd(to + i, _mm_add_pd(_mm_loadu_pd(to + i), _mm_cvtps_pd(four)));
+        _mm_storeu_pd(to + i + 2, _mm_add_pd(_mm_loadu_pd(to + i + 2), _mm_cvtps_pd(_mm_movehl_ps(four, four))));
+    }
+#endif
+    for (; i < n; i++)
+        to[i] = amp_dadd(to[i], amp_widen(x[i]));
+}
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline
@@ -12859,10 +12885,10 @@ static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, flo
     if (d->backward && mask) {
         (kn->mask_grad)(acc, mask, n);
     } else if (d->backward) {
-        (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
+        (kn->act_grad)(acc, acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
         if (d->aux.data && !mask) ampi_epilogue_keep(kn, d, acc, at, n, other);
-        if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
+        if (d->act != AMP_ACT_NONE) (kn->act)(acc, acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
@@ -13224,13 +13250,15 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
+        float *to = ampi_in_place(d->out, i) ? (float *)d->out.data + i : x;
+        const float *from;
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
+        from = ampi_floats(j->k, d->in, i, n, x);
         if (d->saved.data)
-            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+            (j->k->act_grad)(to, from, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
         else
-            (j->k->act)(x, n, d->act);
-        j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
+            (j->k->act)(to, from, n, d->act);
+        if (to == x) j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
 static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d) {
@@ -13274,37 +13302,51 @@ typedef struct ampi_col_work {
     const ampi_kernels *k;
     const amp_bias_grad_job *job;
 } ampi_col_work;
-static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+/* to[c] += column c0 + c of the rows, one row after the other; rows without a gap are widened together. */
+static void ampi_col_rows(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *to) {
     const amp_bias_grad_job *d = j->job;
+    const size_t most = d->step == 1 && d->ld == cols ? AMPI_NC / cols : 1;
     float x[AMPI_NC];
-    size_t c;
-    memset(sum, 0, cols * sizeof *sum);
-    for (; row < end; row++) {
+    size_t c, r, n;
+    for (; row < end; row += n) {
         const size_t at = row * d->ld;
         const float *from = x;
+        n = ampi_least(most, end - row);
         if (d->step == 1)
-            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+            from = ampi_floats(j->k, d->dy, at + c0, n * cols, x);
         else
             for (c = 0; c < cols; c++)
                 x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
-        (j->k->axpy)(sum, from, cols, 1.0f);
+        for (r = 0; r < n; r++)
+            (j->k->axpy)(to, from + r * cols, cols, 1.0f);
     }
+}
+/* The same from 0 on; neighbours, if they fill a vector, go by four rows. */
+static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
+    const size_t size = amp_dtype_size(d->dy.dtype);
+    const int taken = d->dy.dtype == AMP_F32 || (size == 2 && j->k->direct); /* by add_four */
+    const int by_four = taken && d->step == 1 && cols >= j->k->lanes;
+    memset(sum, 0, cols * sizeof *sum);
+    for (; by_four && row + 4 <= end; row += 4)
+        (j->k->add_four)(sum, ampi_at(d->dy, row * d->ld + c0), d->ld * size, d->dy.dtype, cols);
+    ampi_col_rows(j, c0, cols, row, end, sum);
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
     const ampi_col_work *j = (const ampi_col_work *)arg;
     const amp_bias_grad_job *d = j->job;
-    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
+    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), lanes = 1, r, c, h;
     float part[AMPI_NC];
-    memset(w->column, 0, sizeof w->column);
+    while (lanes < AMP_COLUMN_LANES && lanes * AMP_ROWS < d->rows) /* the others would stay 0 */
+        lanes *= 2u;
+    memset(w->column, 0, lanes * AMPI_NC * sizeof *w->column);
     for (r = 0; r < d->rows; r += AMP_ROWS) {
-        double *lane = w->column + r / AMP_ROWS % AMP_COLUMN_LANES * AMPI_NC;
         ampi_col_part(j, c0, cols, r, ampi_least(d->rows, r + AMP_ROWS), part);
-        for (c = 0; c < cols; c++)
-            lane[c] = amp_dadd(lane[c], amp_widen(part[c]));
+        ampi_add_floats(w->column + r / AMP_ROWS % lanes * AMPI_NC, part, cols);
     }
-    for (h = AMP_COLUMN_LANES / 2; h > 0; h /= 2)
-        for (c = 0; c < h * AMPI_NC; c++)
-            w->column[c] = amp_dadd(w->column[c], w->column[c + h * AMPI_NC]);
+    for (h = lanes / 2u; h > 0; h /= 2)
+        for (c = 0; c < h; c++)
+            ampi_add_doubles(w->column + c * AMPI_NC, w->column + (c + h) * AMPI_NC, cols);
     for (c = 0; c < cols; c++) {
         double s = w->column[c];
         if (d->accumulate) s = amp_dadd(amp_widen(amp_load(d->dbias.data, d->dbias.dtype, c0 + c)), s);
@@ -14558,36 +14600,36 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
 #  endif
 /* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
-    AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
+    AMPI_INNER void AMPI_F(rule##_all)(float *to, const float *x, size_t n) { \
         size_t i; \
         for (i = 0; i < n; i += AMPI_WIDTH) \
-            AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
+            AMPI_STORE(to + i, AMPI_F(rule)(AMPI_LOAD(x + i))); \
     } \
-    AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
+    AMPI_INNER void AMPI_F(rule##_back_all)(float *to, const float *dy, const float *saved, size_t n) { \
         size_t i; \
         for (i = 0; i < n; i += AMPI_WIDTH) \
-            AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
+            AMPI_STORE(to + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
     }
 AMPI_ACT_LIST(AMPI_ACT_LOOPS)
 #undef AMPI_ACT_LOOPS
-AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+AMPI_OUTER void AMPI_F(act)(float *to, const float *x, size_t n, amp_act act) {
     const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_all)(u, n - left);
+    if (act == name) AMPI_F(rule##_all)(to, x, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
     if (left) { /* in a vector: it takes as long as one float */
         float some[AMPI_WIDTH] = {0};
-        memcpy(some, u + n - left, left * sizeof *u);
-        AMPI_F(act)(some, AMPI_WIDTH, act);
-        memcpy(u + n - left, some, left * sizeof *u);
+        memcpy(some, x + n - left, left * sizeof *x);
+        AMPI_F(act)(some, some, AMPI_WIDTH, act);
+        memcpy(to + n - left, some, left * sizeof *to);
     }
 }
-AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
+AMPI_OUTER void AMPI_F(act_grad)(float *to, const float *dy, const float *saved, size_t n, amp_act act) {
     const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n - left);
+    if (act == name) AMPI_F(rule##_back_all)(to, dy, saved, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
@@ -14595,8 +14637,8 @@ AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_ac
         float some[AMPI_WIDTH] = {0}, some_saved[AMPI_WIDTH] = {0};
         memcpy(some, dy + n - left, left * sizeof *dy);
         memcpy(some_saved, saved + n - left, left * sizeof *saved);
-        AMPI_F(act_grad)(some, some_saved, AMPI_WIDTH, act);
-        memcpy(dy + n - left, some, left * sizeof *dy);
+        AMPI_F(act_grad)(some, some, some_saved, AMPI_WIDTH, act);
+        memcpy(to + n - left, some, left * sizeof *to);
     }
 }
 /* A mask of ReLU's y: a bit for each that is not 0, NaN too. And dy where the bit is 1, else 0. */
@@ -14797,6 +14839,33 @@ AMPI_OUTER float AMPI_F(squares)(const char *g, amp_dtype t, size_t n, float by)
     if (t == AMP_F32) return AMPI_F(part)(g, AMP_F32, n, 1, by);
     if (t == AMP_F16) return AMPI_F(part)(g, AMP_F16, n, 1, by);
     return AMPI_F(part)(g, AMP_BF16, n, 1, by);
+}
+/* Four rows are added to sums that are loaded and stored once. The last vector may lie over the one before it: it is
+   added up first and stored last. */
+AMPI_INNER AMPI_FLOATS AMPI_F(four_added)(const float *to, const char *x, size_t step, amp_dtype t, size_t c) {
+    const AMPI_FLOATS by = AMPI_SET(1.0f);
+    AMPI_FLOATS sum = AMPI_LOAD(to + c);
+    x += c * amp_dtype_size(t);
+    sum = AMPI_ADD(sum, AMPI_F(term)(x, t, 0, by));
+    sum = AMPI_ADD(sum, AMPI_F(term)(x + step, t, 0, by));
+    sum = AMPI_ADD(sum, AMPI_F(term)(x + 2u * step, t, 0, by));
+    return AMPI_ADD(sum, AMPI_F(term)(x + 3u * step, t, 0, by));
+}
+AMPI_INNER void AMPI_F(add_four_of)(float *to, const char *x, size_t step, amp_dtype t, size_t n) {
+    const size_t end = n - AMPI_WIDTH;
+    const AMPI_FLOATS last = AMPI_F(four_added)(to, x, step, t, end);
+    size_t c;
+    for (c = 0; c < end; c += AMPI_WIDTH)
+        AMPI_STORE(to + c, AMPI_F(four_added)(to, x, step, t, c));
+    AMPI_STORE(to + end, last);
+}
+AMPI_OUTER void AMPI_F(add_four)(float *to, const char *x, size_t step, amp_dtype t, size_t n) {
+    if (t == AMP_F32) AMPI_F(add_four_of)(to, x, step, AMP_F32, n);
+#  ifdef AMPI_HAS_FMA
+    if (t == AMP_F16) AMPI_F(add_four_of)(to, x, step, AMP_F16, n);
+    if (t == AMP_BF16) AMPI_F(add_four_of)(to, x, step, AMP_BF16, n);
+#  endif
+    AMPI_F(done)();
 }
 AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
     AMPI_FLOATS most = AMPI_SET(top);
@@ -15622,7 +15691,7 @@ AMPI_OUTER void AMPI_F(fused)(size_t rows, size_t mr, size_t kc, const float *a,
 /* the loops that each path has */
 /* clang-format off */
 #  define AMPI_LOOPS(X) \
-    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
+    X(random) X(is_bad) X(scale) X(axpy) X(add_four) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
     X(act_grad) X(mask_of) X(mask_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) \
     X(count_unchanged)

@@ -573,7 +573,7 @@ static void run_gelu(const bench_run *r) { /* the inner loop alone: forward, it 
     size_t i;
     for (i = 0; i < r->n; i += AMPI_BLOCK) {
         memcpy((float *)r->dst + i, (const float *)r->src + i, AMPI_BLOCK * sizeof(float));
-        ampi_cpu_of(r->ctx)->k->act((float *)r->dst + i, AMPI_BLOCK, AMP_GELU);
+        ampi_cpu_of(r->ctx)->k->act((float *)r->dst + i, (float *)r->dst + i, AMPI_BLOCK, AMP_GELU);
     }
 }
 static void verb_row(const char *work, void (*fn)(const bench_run *), void *desc, size_t n, size_t bytes, size_t size,

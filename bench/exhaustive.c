@@ -190,10 +190,10 @@ static void vector_function(const ampi_kernels *k, int f, float *y, const float 
         y[i] = f >= RELU_GRAD ? 1.5f : x[i];
     switch (f) {
     case EXP: k->exps(y, BLOCK, 0.0f); break;
-    case RELU: k->act(y, BLOCK, AMP_RELU); break;
-    case GELU: k->act(y, BLOCK, AMP_GELU); break;
-    case RELU_GRAD: k->act_grad(y, x, BLOCK, AMP_RELU); break;
-    default: k->act_grad(y, x, BLOCK, AMP_GELU); break;
+    case RELU: k->act(y, y, BLOCK, AMP_RELU); break;
+    case GELU: k->act(y, y, BLOCK, AMP_GELU); break;
+    case RELU_GRAD: k->act_grad(y, y, x, BLOCK, AMP_RELU); break;
+    default: k->act_grad(y, y, x, BLOCK, AMP_GELU); break;
     }
 }
 

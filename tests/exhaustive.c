@@ -527,8 +527,8 @@ static void math_on_paths(worker *w, uint32_t first, const ampi_kernels *k) {
             got[2][i] = 1.0f;
         }
         if (terms) k[p].exps(got[0], PIECE, 0.0f);
-        k[p].act(got[1], PIECE, AMP_GELU);
-        k[p].act_grad(got[2], x, PIECE, AMP_GELU);
+        k[p].act(got[1], got[1], PIECE, AMP_GELU);
+        k[p].act_grad(got[2], got[2], x, PIECE, AMP_GELU);
         for (i = 0; i < 3; i++)
             w->math_path[p][i] += differ(got[i], want[i], PIECE);
     }

@@ -534,6 +534,44 @@ static void lists_double(t_run *t) {
     CHECK_EQ(h.wrong_frees, 0);
 }
 
+/* Large blocks begin at different places of a page, even if the allocator gives whole pages: what an update reads and
+   writes at the same index of four of them does not meet in one set of a cache. */
+static void *pages_alloc(size_t bytes, void *user) {
+    char *raw = (char *)malloc(bytes + 4096 + sizeof raw), *p;
+    (void)user;
+    if (!raw) return NULL;
+    p = raw + sizeof raw;
+    p += (4096 - (uintptr_t)p % 4096) % 4096;
+    memcpy(p - sizeof raw, &raw, sizeof raw);
+    return p;
+}
+static void pages_free(void *p, size_t bytes, void *user) {
+    char *raw;
+    (void)bytes;
+    (void)user;
+    memcpy(&raw, (char *)p - sizeof raw, sizeof raw);
+    free(raw);
+}
+static void blocks_apart(t_run *t) {
+    enum { BLOCKS = 16 };
+    amp_allocator a = AMP_ZERO;
+    amp_ctx *c = NULL;
+    void *blocks[BLOCKS];
+    int i, j;
+    a.alloc_fn = pages_alloc;
+    a.free_fn = pages_free;
+    CHECK_EQ(t_create(t->place, &c, &a, NULL), AMP_OK);
+    if (!c) return;
+    for (i = 0; i < BLOCKS; i++) {
+        CHECK_EQ(amp_alloc(c, &blocks[i], 65536, "large"), AMP_OK);
+        for (j = 0; j < i; j++)
+            CHECK((uintptr_t)blocks[i] % 4096 != (uintptr_t)blocks[j] % 4096);
+    }
+    for (i = 0; i < BLOCKS; i++)
+        CHECK_EQ(amp_free(c, blocks[i]), AMP_OK);
+    amp_ctx_destroy(c);
+}
+
 /* ---- memory ---- */
 
 static void memory(t_run *t) {
@@ -1282,7 +1320,7 @@ const t_test t_suite_context[] = {
     {"context.destroyed_with_leftovers", destroyed_with_leftovers, T_CPU},
     {"context.logger_gets_the_sentence", logger_gets_the_sentence, T_CPU},
     {"context.default_allocator", default_allocator_is_quiet, T_CPU}, {"context.staged", staged, T_CPU},
-    {"context.lists_double", lists_double, T_CPU}, {"context.memory", memory, T_ALL},
-    {"context.memory_errors", memory_errors, T_ALL}, {"context.ledger", ledger, T_ALL},
-    {"context.ledger_many_labels", ledger_many_labels, T_ALL}, {"context.many_allocations", many_allocations, T_ALL},
-    {"context.names", names, T_ALL}, {NULL, NULL, 0}};
+    {"context.lists_double", lists_double, T_CPU}, {"context.blocks_apart", blocks_apart, T_CPU},
+    {"context.memory", memory, T_ALL}, {"context.memory_errors", memory_errors, T_ALL},
+    {"context.ledger", ledger, T_ALL}, {"context.ledger_many_labels", ledger_many_labels, T_ALL},
+    {"context.many_allocations", many_allocations, T_ALL}, {"context.names", names, T_ALL}, {NULL, NULL, 0}};

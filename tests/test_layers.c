@@ -312,6 +312,66 @@ static void column_sums(t_run *t) {
         t_clear(t);
     }
 }
+/* The rule of >>sums, written out: 32 rows at a time in FP32, their sums in double by eight in turn, then by halves.
+   Numbers are up to 2^60 times as large as others, and every other part or so begins with 2^70 or, the next time, with
+   -2^70: what a sum has lost before these cancel depends on the order. */
+static float column_by_rule(const float *x, size_t rows, size_t cols) {
+    volatile double lane[8] = {0};
+    size_t r, first, h, i;
+    for (first = 0; first < rows; first += 32) {
+        volatile float part = 0;
+        for (r = first; r < rows && r < first + 32; r++)
+            part += x[r * cols];
+        lane[first / 32 % 8] += (double)part;
+    }
+    for (h = 4; h; h /= 2)
+        for (i = 0; i < h; i++)
+            lane[i] += lane[i + h];
+    return (float)lane[0];
+}
+static void spread(t_run *t, float *x, size_t rows, size_t cols) {
+    size_t i, r;
+    for (i = 0; i < rows * cols; i++) {
+        const int exponent = (int)t_below(t, 60) - 30;
+        const float sign = t_below(t, 2) ? 1.0f : -1.0f;
+        x[i] = sign * (float)ldexp((double)(128 + t_below(t, 128)), exponent);
+    }
+    for (i = 0; i < cols; i++) {
+        float huge = 1.1805916e21f; /* 2^70 */
+        for (r = 0; r < rows; r += 32)
+            if (t_below(t, 2)) {
+                x[r * cols + i] = huge;
+                huge = -huge;
+            }
+    }
+}
+static void column_sums_by_rule(t_run *t) {
+    static const size_t most[] = {3, 32, 100, 130, 255, 257, 900}, widths[] = {1, 10, 16, 33, 68};
+    int round;
+    for (round = 0; round < 35; round++) {
+        const size_t rows = most[round % 7], cols = widths[round / 7], n = rows * cols;
+        const amp_dtype type = round % 2 ? AMP_BF16 : AMP_F32;
+        float *x = (float *)t_host(t, n * sizeof *x), *want = (float *)t_host(t, cols * sizeof *want);
+        amp_array src, sums = empty(t, AMP_F32, cols);
+        size_t i;
+        spread(t, x, rows, cols);
+        src = filled(t, type, n, 0.0f);
+        if (type == AMP_F32) {
+            t_set(t, src.data, x, n * sizeof *x);
+        } else {
+            amp_bf16 *half = (amp_bf16 *)t_host(t, n * sizeof *half);
+            for (i = 0; i < n; i++)
+                half[i] = amp_bf16_from_f32(x[i]);
+            t_set(t, src.data, half, n * sizeof *half);
+        }
+        for (i = 0; i < cols; i++)
+            want[i] = column_by_rule(x + i, rows, cols);
+        t_note(t, "%s [%d, %d]", amp_dtype_name(type), (int)rows, (int)cols);
+        CHECK_OK(amp_column_sums(t->ctx, sums, src, rows, cols, 0, 0));
+        CHECK_BITS(contents(t, sums, cols), want, cols, 4);
+        t_clear(t);
+    }
+}
 /* FP8 is widened exactly, so it gives what its values give in FP32. */
 static void column_sums_of_f8(t_run *t) {
     static const size_t rows = 200, cols = 24;
@@ -1100,11 +1160,11 @@ const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"layers.in_out_fp8", stored_fp8_by_cublas, T_ALL}, {"layers.no_record", no_record, T_ALL},
     {"layers.cache_ends_with_backward", cache_ends_with_backward, T_ALL},
     {"layers.cache_ends_with_the_scale", cache_ends_with_the_scale, T_ALL}, {"sums.bits", column_sums, T_ALL},
-    {"sums.f8", column_sums_of_f8, T_ALL}, {"sums.refused", column_sums_refused, T_ALL},
-    {"act.values", activation_values, T_ALL}, {"act.ends", activation_ends, T_ALL},
-    {"act.same_everywhere", activation_same_everywhere, T_ALL}, {"act.refused", activation_refused, T_ALL},
-    {"act.in_layers", activation_in_layers, T_ALL}, {"gemm.rows_and_batches", rows_and_batches, T_ALL},
-    {"gemm.sums_beside_acts", sums_beside_acts, T_ALL},
+    {"sums.by_rule", column_sums_by_rule, T_ALL}, {"sums.f8", column_sums_of_f8, T_ALL},
+    {"sums.refused", column_sums_refused, T_ALL}, {"act.values", activation_values, T_ALL},
+    {"act.ends", activation_ends, T_ALL}, {"act.same_everywhere", activation_same_everywhere, T_ALL},
+    {"act.refused", activation_refused, T_ALL}, {"act.in_layers", activation_in_layers, T_ALL},
+    {"gemm.rows_and_batches", rows_and_batches, T_ALL}, {"gemm.sums_beside_acts", sums_beside_acts, T_ALL},
     {"gemm.batches_same_everywhere", batches_same_everywhere, T_ALL},
     {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {"mask.in_layers", mask_in_layers, T_ALL},
     {"mask.products", mask_of_products, T_ALL}, {"mask.same_everywhere", mask_same_everywhere, T_ALL},

@@ -66,6 +66,8 @@ typedef struct ampi_kernels {
     /* scale from F16 or BF16 to the same; NULL: widen, scale and narrow do it */
     int (*rescale)(void *to, const void *from, amp_dtype t, size_t n, float by);
     void (*axpy)(float *to, const float *u, size_t n, float by); /* to += by * u: product and sum are rounded */
+    /* to += a row of x, four times; x: `step` bytes from row to row, of dtypes as in dots; n >= lanes */
+    void (*add_four)(float *to, const char *x, size_t step, amp_dtype t, size_t n);
     /* the larger of amax and the largest |u|, as bits; NaN does not count. fit_to: and to = u * by: AMPI_F(fit_one) */
     uint32_t (*amax)(const float *u, size_t n, uint32_t amax);
     uint32_t (*fit_to)(float *to, const float *u, size_t n, float by, uint32_t limit, uint32_t amax);
@@ -89,8 +91,9 @@ typedef struct ampi_kernels {
     void (*targets)(float *q, const float *w, size_t n, float keep, float share);
     void (*misses)(float *x, const float *q, size_t n, float max);
     void (*grad_each)(float *term, const float *q, size_t n, float by, float factor);
-    void (*act)(float *u, size_t n, amp_act act);
-    void (*act_grad)(float *dy, const float *saved, size_t n, amp_act act);
+    /* to: x, or dy, or an array of its own */
+    void (*act)(float *to, const float *x, size_t n, amp_act act);
+    void (*act_grad)(float *to, const float *dy, const float *saved, size_t n, amp_act act);
     void (*mask_of)(uint8_t *bits, const float *y, size_t n);    /* of ReLU's y */
     void (*mask_grad)(float *dy, const uint8_t *bits, size_t n); /* dy = 0 where the bit is 0 */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -169,6 +172,29 @@ static void ampi_chains(float *to, size_t count, const float *rows, size_t ld, s
     }
 }
 #endif
+
+/* to[c] += x[c], in doubles. */
+static void ampi_add_doubles(double *to, const double *x, size_t n) {
+    size_t i = 0;
+#ifdef AMPI_X86
+    for (; i + 2 <= n; i += 2)
+        _mm_storeu_pd(to + i, _mm_add_pd(_mm_loadu_pd(to + i), _mm_loadu_pd(x + i)));
+#endif
+    for (; i < n; i++)
+        to[i] = amp_dadd(to[i], x[i]);
+}
+static void ampi_add_floats(double *to, const float *x, size_t n) {
+    size_t i = 0;
+#ifdef AMPI_X86
+    for (; i + 4 <= n; i += 4) {
+        const __m128 four = _mm_loadu_ps(x + i);
+        _mm_storeu_pd(to + i, _mm_add_pd(_mm_loadu_pd(to + i), _mm_cvtps_pd(four)));
+        _mm_storeu_pd(to + i + 2, _mm_add_pd(_mm_loadu_pd(to + i + 2), _mm_cvtps_pd(_mm_movehl_ps(four, four))));
+    }
+#endif
+    for (; i < n; i++)
+        to[i] = amp_dadd(to[i], amp_widen(x[i]));
+}
 
 #if defined(AMPI_X86) || defined(AMPI_NEON)
 #  define AMPI_ALWAYS __attribute__((__always_inline__)) static inline

@@ -159,10 +159,10 @@ static void ampi_epilogue_end(const ampi_kernels *kn, const amp_gemm_job *d, flo
     if (d->backward && mask) {
         (kn->mask_grad)(acc, mask, n);
     } else if (d->backward) {
-        (kn->act_grad)(acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
+        (kn->act_grad)(acc, acc, ampi_floats(kn, d->aux, at, n, other), n, d->act);
     } else {
         if (d->aux.data && !mask) ampi_epilogue_keep(kn, d, acc, at, n, other);
-        if (d->act != AMP_ACT_NONE) (kn->act)(acc, n, d->act);
+        if (d->act != AMP_ACT_NONE) (kn->act)(acc, acc, n, d->act);
     }
     if (ampi_is_f8(d->d.dtype))
         for (i = 0; i < n; i++)
@@ -524,13 +524,15 @@ static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
     for (; i < end; i += n) {
+        float *to = ampi_in_place(d->out, i) ? (float *)d->out.data + i : x;
+        const float *from;
         n = ampi_least(AMPI_BLOCK, end - i);
-        j->k->widen[d->in.dtype](x, ampi_at(d->in, i), n);
+        from = ampi_floats(j->k, d->in, i, n, x);
         if (d->saved.data)
-            (j->k->act_grad)(x, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
+            (j->k->act_grad)(to, from, ampi_floats(j->k, d->saved, i, n, other), n, d->act);
         else
-            (j->k->act)(x, n, d->act);
-        j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
+            (j->k->act)(to, from, n, d->act);
+        if (to == x) j->k->narrow[d->out.dtype](ampi_at(d->out, i), x, n);
     }
 }
 static amp_status ampi_cpu_activation(amp_ctx *ctx, const amp_activation_job *d) {
@@ -574,37 +576,51 @@ typedef struct ampi_col_work {
     const ampi_kernels *k;
     const amp_bias_grad_job *job;
 } ampi_col_work;
-static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+/* to[c] += column c0 + c of the rows, one row after the other; rows without a gap are widened together. */
+static void ampi_col_rows(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *to) {
     const amp_bias_grad_job *d = j->job;
+    const size_t most = d->step == 1 && d->ld == cols ? AMPI_NC / cols : 1;
     float x[AMPI_NC];
-    size_t c;
-    memset(sum, 0, cols * sizeof *sum);
-    for (; row < end; row++) {
+    size_t c, r, n;
+    for (; row < end; row += n) {
         const size_t at = row * d->ld;
         const float *from = x;
+        n = ampi_least(most, end - row);
         if (d->step == 1)
-            from = ampi_floats(j->k, d->dy, at + c0, cols, x);
+            from = ampi_floats(j->k, d->dy, at + c0, n * cols, x);
         else
             for (c = 0; c < cols; c++)
                 x[c] = amp_load(d->dy.data, d->dy.dtype, at + (c0 + c) * d->step);
-        (j->k->axpy)(sum, from, cols, 1.0f);
+        for (r = 0; r < n; r++)
+            (j->k->axpy)(to, from + r * cols, cols, 1.0f);
     }
+}
+/* The same from 0 on; neighbours, if they fill a vector, go by four rows. */
+static void ampi_col_part(const ampi_col_work *j, size_t c0, size_t cols, size_t row, size_t end, float *sum) {
+    const amp_bias_grad_job *d = j->job;
+    const size_t size = amp_dtype_size(d->dy.dtype);
+    const int taken = d->dy.dtype == AMP_F32 || (size == 2 && j->k->direct); /* by add_four */
+    const int by_four = taken && d->step == 1 && cols >= j->k->lanes;
+    memset(sum, 0, cols * sizeof *sum);
+    for (; by_four && row + 4 <= end; row += 4)
+        (j->k->add_four)(sum, ampi_at(d->dy, row * d->ld + c0), d->ld * size, d->dy.dtype, cols);
+    ampi_col_rows(j, c0, cols, row, end, sum);
 }
 static void ampi_col_task(void *arg, size_t task, ampi_workspace *w) { /* AMPI_NC columns, by the rule of sums */
     const ampi_col_work *j = (const ampi_col_work *)arg;
     const amp_bias_grad_job *d = j->job;
-    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), r, c, h;
+    size_t c0 = task * AMPI_NC, cols = ampi_least(AMPI_NC, d->cols - c0), lanes = 1, r, c, h;
     float part[AMPI_NC];
-    memset(w->column, 0, sizeof w->column);
+    while (lanes < AMP_COLUMN_LANES && lanes * AMP_ROWS < d->rows) /* the others would stay 0 */
+        lanes *= 2u;
+    memset(w->column, 0, lanes * AMPI_NC * sizeof *w->column);
     for (r = 0; r < d->rows; r += AMP_ROWS) {
-        double *lane = w->column + r / AMP_ROWS % AMP_COLUMN_LANES * AMPI_NC;
         ampi_col_part(j, c0, cols, r, ampi_least(d->rows, r + AMP_ROWS), part);
-        for (c = 0; c < cols; c++)
-            lane[c] = amp_dadd(lane[c], amp_widen(part[c]));
+        ampi_add_floats(w->column + r / AMP_ROWS % lanes * AMPI_NC, part, cols);
     }
-    for (h = AMP_COLUMN_LANES / 2; h > 0; h /= 2)
-        for (c = 0; c < h * AMPI_NC; c++)
-            w->column[c] = amp_dadd(w->column[c], w->column[c + h * AMPI_NC]);
+    for (h = lanes / 2u; h > 0; h /= 2)
+        for (c = 0; c < h; c++)
+            ampi_add_doubles(w->column + c * AMPI_NC, w->column + (c + h) * AMPI_NC, cols);
     for (c = 0; c < cols; c++) {
         double s = w->column[c];
         if (d->accumulate) s = amp_dadd(amp_widen(amp_load(d->dbias.data, d->dbias.dtype, c0 + c)), s);

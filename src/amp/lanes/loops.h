@@ -84,36 +84,36 @@ AMPI_INNER void AMPI_F(store_some)(float *u, size_t n, AMPI_FLOATS x) {
 #  endif
 /* Activations: n is a multiple of AMPI_WIDTH; the rules, which are long, stand in the code once. */
 #define AMPI_ACT_LOOPS(name, rule, aux) \
-    AMPI_INNER void AMPI_F(rule##_all)(float *u, size_t n) { \
+    AMPI_INNER void AMPI_F(rule##_all)(float *to, const float *x, size_t n) { \
         size_t i; \
         for (i = 0; i < n; i += AMPI_WIDTH) \
-            AMPI_STORE(u + i, AMPI_F(rule)(AMPI_LOAD(u + i))); \
+            AMPI_STORE(to + i, AMPI_F(rule)(AMPI_LOAD(x + i))); \
     } \
-    AMPI_INNER void AMPI_F(rule##_back_all)(float *dy, const float *saved, size_t n) { \
+    AMPI_INNER void AMPI_F(rule##_back_all)(float *to, const float *dy, const float *saved, size_t n) { \
         size_t i; \
         for (i = 0; i < n; i += AMPI_WIDTH) \
-            AMPI_STORE(dy + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
+            AMPI_STORE(to + i, AMPI_F(rule##_back)(AMPI_LOAD(dy + i), AMPI_LOAD(saved + i))); \
     }
 AMPI_ACT_LIST(AMPI_ACT_LOOPS)
 #undef AMPI_ACT_LOOPS
-AMPI_OUTER void AMPI_F(act)(float *u, size_t n, amp_act act) {
+AMPI_OUTER void AMPI_F(act)(float *to, const float *x, size_t n, amp_act act) {
     const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_all)(u, n - left);
+    if (act == name) AMPI_F(rule##_all)(to, x, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
     if (left) { /* in a vector: it takes as long as one float */
         float some[AMPI_WIDTH] = {0};
-        memcpy(some, u + n - left, left * sizeof *u);
-        AMPI_F(act)(some, AMPI_WIDTH, act);
-        memcpy(u + n - left, some, left * sizeof *u);
+        memcpy(some, x + n - left, left * sizeof *x);
+        AMPI_F(act)(some, some, AMPI_WIDTH, act);
+        memcpy(to + n - left, some, left * sizeof *to);
     }
 }
-AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_act act) {
+AMPI_OUTER void AMPI_F(act_grad)(float *to, const float *dy, const float *saved, size_t n, amp_act act) {
     const size_t left = n % AMPI_WIDTH;
 #define AMP_X(name, rule, aux) \
-    if (act == name) AMPI_F(rule##_back_all)(dy, saved, n - left);
+    if (act == name) AMPI_F(rule##_back_all)(to, dy, saved, n - left);
     AMPI_ACT_LIST(AMP_X)
 #undef AMP_X
     AMPI_F(done)();
@@ -121,8 +121,8 @@ AMPI_OUTER void AMPI_F(act_grad)(float *dy, const float *saved, size_t n, amp_ac
         float some[AMPI_WIDTH] = {0}, some_saved[AMPI_WIDTH] = {0};
         memcpy(some, dy + n - left, left * sizeof *dy);
         memcpy(some_saved, saved + n - left, left * sizeof *saved);
-        AMPI_F(act_grad)(some, some_saved, AMPI_WIDTH, act);
-        memcpy(dy + n - left, some, left * sizeof *dy);
+        AMPI_F(act_grad)(some, some, some_saved, AMPI_WIDTH, act);
+        memcpy(to + n - left, some, left * sizeof *to);
     }
 }
 /* A mask of ReLU's y: a bit for each that is not 0, NaN too. And dy where the bit is 1, else 0. */

@@ -52,6 +52,33 @@ AMPI_OUTER float AMPI_F(squares)(const char *g, amp_dtype t, size_t n, float by)
     if (t == AMP_F16) return AMPI_F(part)(g, AMP_F16, n, 1, by);
     return AMPI_F(part)(g, AMP_BF16, n, 1, by);
 }
+/* Four rows are added to sums that are loaded and stored once. The last vector may lie over the one before it: it is
+   added up first and stored last. */
+AMPI_INNER AMPI_FLOATS AMPI_F(four_added)(const float *to, const char *x, size_t step, amp_dtype t, size_t c) {
+    const AMPI_FLOATS by = AMPI_SET(1.0f);
+    AMPI_FLOATS sum = AMPI_LOAD(to + c);
+    x += c * amp_dtype_size(t);
+    sum = AMPI_ADD(sum, AMPI_F(term)(x, t, 0, by));
+    sum = AMPI_ADD(sum, AMPI_F(term)(x + step, t, 0, by));
+    sum = AMPI_ADD(sum, AMPI_F(term)(x + 2u * step, t, 0, by));
+    return AMPI_ADD(sum, AMPI_F(term)(x + 3u * step, t, 0, by));
+}
+AMPI_INNER void AMPI_F(add_four_of)(float *to, const char *x, size_t step, amp_dtype t, size_t n) {
+    const size_t end = n - AMPI_WIDTH;
+    const AMPI_FLOATS last = AMPI_F(four_added)(to, x, step, t, end);
+    size_t c;
+    for (c = 0; c < end; c += AMPI_WIDTH)
+        AMPI_STORE(to + c, AMPI_F(four_added)(to, x, step, t, c));
+    AMPI_STORE(to + end, last);
+}
+AMPI_OUTER void AMPI_F(add_four)(float *to, const char *x, size_t step, amp_dtype t, size_t n) {
+    if (t == AMP_F32) AMPI_F(add_four_of)(to, x, step, AMP_F32, n);
+#  ifdef AMPI_HAS_FMA
+    if (t == AMP_F16) AMPI_F(add_four_of)(to, x, step, AMP_F16, n);
+    if (t == AMP_BF16) AMPI_F(add_four_of)(to, x, step, AMP_BF16, n);
+#  endif
+    AMPI_F(done)();
+}
 AMPI_OUTER float AMPI_F(largest)(const float *u, size_t n, float top) {
     AMPI_FLOATS most = AMPI_SET(top);
     float lane[AMPI_WIDTH];

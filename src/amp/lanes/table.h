@@ -4,7 +4,7 @@
 /* the loops that each path has */
 /* clang-format off */
 #  define AMPI_LOOPS(X) \
-    X(random) X(is_bad) X(scale) X(axpy) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
+    X(random) X(is_bad) X(scale) X(axpy) X(add_four) X(amax) X(fit_to) X(dots) X(squares) X(sum) X(count) X(largest) \
     X(exps) X(softmax_shares) X(few_terms) X(few_shares) X(targets) X(misses) X(grad_each) X(act) \
     X(act_grad) X(mask_of) X(mask_grad) X(drop) X(moment_widen) X(moment_narrow) X(prepare) X(count_sizes) \
     X(count_unchanged)
