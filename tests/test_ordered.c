@@ -28,11 +28,18 @@ static void fma_rounds_once(t_run *t) {
 
 /* ---- sums: shapes around 256, blocks and few rows; numbers of all kinds ---- */
 
-typedef enum number_kind { REALS, WIDE, EXTREME, SIGNED_ZEROS, NOT_FINITE, NUMBER_KINDS } number_kind;
+typedef enum number_kind { REALS, WIDE, EXTREME, SIGNED_ZEROS, NOT_FINITE, HALFWAY, TINY, NUMBER_KINDS } number_kind;
 
 static float number_of(t_run *t, number_kind kind) {
     static const float odd[] = {0.0f, -0.0f, 1.0f, -1.0f};
+    static const float halves[] = {0.0f, 1.0f, 1.00000012f, 2.44140625e-4f, 2.44140858e-4f, 2.44140392e-4f};
+    static const float tinies[] = {
+        0.0f, 2.71050543e-20f, 2.7105106e-20f, 2.64697796e-23f, 2.64698048e-23f, 2.64697544e-23f};
     switch (kind) {
+    /* 1, and products 2^-40 below a half of its last place, 2^-12 (1 + 2^-20) 2^-12 (1 - 2^-20): a double does not
+       tell them from the half. TINY: below the normal range, 2^-65, 2^-65 (1 + 2^-19) and 2^-75 (1 +- 2^-20) */
+    case HALFWAY: return t_below(t, 2) ? halves[t_below(t, 6)] : -halves[t_below(t, 6)];
+    case TINY: return t_below(t, 2) ? tinies[t_below(t, 6)] : -tinies[t_below(t, 6)];
     case WIDE: return t_range(t, -30, 8);
     case EXTREME: return t_below(t, 4) ? t_range(t, -149, -50) : t_range(t, 40, 127);
     case SIGNED_ZEROS: return odd[t_below(t, 4)];
@@ -99,7 +106,7 @@ static void sums(t_run *t) {
             for (kind = 0; kind < NUMBER_KINDS; kind++, t_clear(t)) {
                 sum_case c = AMP_ZERO;
                 if (!t_full() && (s + d + kind) % 3) continue;
-                if (kind == EXTREME && s > 5) continue; /* subnormal numbers are slow */
+                if ((kind == EXTREME || kind == TINY) && s > 5) continue; /* subnormal numbers are slow */
                 c.g.m = shapes[s][0];
                 c.g.n = shapes[s][1];
                 c.g.k = shapes[s][2];

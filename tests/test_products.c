@@ -1431,13 +1431,14 @@ static xent_ref xent_f64(t_run *t, const void *logits, amp_dtype type, const amp
 
 static void xent_values(t_run *t) {
     static const amp_dtype types[3] = {AMP_F32, AMP_F16, AMP_BF16};
-    static const size_t class_list[] = {1, 2, 3, 10, 17, 100, 1000, 5000};
+    static const size_t class_list[] = {1, 2, 3, 4, 7, 10, 16, 17, 100, 1000, 5000};
     int round, rounds = t_rounds(t, 300, 6000, 20, 250);
     for (round = 0; round < rounds; round++) {
         amp_xent_desc e = AMP_ZERO;
         amp_dtype type = types[t_below(t, 3)], gt = types[t_below(t, 3)];
-        size_t rows = 1 + t_below(t, 40), classes = class_list[t_below(t, t_slow(t) ? 6 : 8)],
-               ld = classes + (t_below(t, 2) ? 0 : t_below(t, 7)), i, c, n = (rows - 1) * ld + classes;
+        size_t rows = 1 + t_below(t, t_slow(t) || t_below(t, 3) ? 40 : 150);
+        size_t classes = class_list[t_below(t, t_slow(t) ? 9 : 11)], ld = classes + (t_below(t, 2) ? 0 : t_below(t, 7)),
+               i, c, n = (rows - 1) * ld + classes;
         size_t size = amp_dtype_size(type), gsize;
         float spread = t_below(t, 3) == 0 ? 30.0f : 3.0f, scale = 1.0f, loss = -1, *row;
         amp_scaler *s = NULL;

@@ -54,13 +54,19 @@ typedef struct amp_xent_row {
     float by, less;            /* for all but the label: fma(t, by, -less) */
     float keep, share, factor; /* for the label */
 } amp_xent_row;
-/* From max, sum and target to all of it. q: the sum of the targets. */
-AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor, float q) {
+/* From max, sum and target to all of it. q: the sum of the targets. The first half is the same for all rows. */
+AMP_INLINE void amp_xent_row_begin(amp_xent_row *r, const amp_xent_job *j) {
     r->keep = amp_sub(1.0f, j->smoothing);
     r->share = amp_div(j->smoothing, (float)j->classes);
+}
+AMP_INLINE void amp_xent_row_factors(amp_xent_row *r, float factor, float q) {
     r->factor = factor;
     r->by = amp_mul(factor, amp_div(q, r->sum));
     r->less = amp_mul(factor, r->share);
+}
+AMP_INLINE void amp_xent_row_end(amp_xent_row *r, const amp_xent_job *j, float factor, float q) {
+    amp_xent_row_begin(r, j);
+    amp_xent_row_factors(r, factor, q);
 }
 AMP_INLINE float amp_xent_grad_at(const amp_xent_row *r, float term) { /* at the label, whose term it is */
     return amp_mul(amp_sub(amp_sub(amp_div(term, r->sum), r->keep), r->share), r->factor);

@@ -92,13 +92,15 @@ static void ampi_xent_gradients(const ampi_xent_work *j, size_t at, size_t label
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
-/* The loss of a row with one label, and what its gradients need. */
-static void ampi_xent_end_row(const ampi_xent_work *j, size_t row, int64_t label, amp_xent_row *r, float mean) {
+/* Of a row with one label: the factor of its gradients, and its loss. */
+static float ampi_xent_row_factor(const ampi_xent_work *j, int64_t label) {
+    return j->d->weights.data ? amp_mul(j->factor, amp_xent_row_weight(j->d, label)) : j->factor;
+}
+static void ampi_xent_row_loss(
+    const ampi_xent_work *j, size_t row, int64_t label, float max, float target, float mean, float sum) {
     const amp_xent_job *d = j->d;
-    float weight = amp_xent_row_weight(d, label), loss;
-    amp_xent_row_end(r, d, d->weights.data ? amp_mul(j->factor, weight) : j->factor, 1.0f);
-    if (!d->row_loss) return;
-    loss = amp_xent_loss_one(d->smoothing, r->max, ampi_nonzero(weight) ? r->target : r->max, mean, r->sum);
+    const float weight = amp_xent_row_weight(d, label);
+    const float loss = amp_xent_loss_one(d->smoothing, max, ampi_nonzero(weight) ? target : max, mean, sum);
     d->row_loss[d->first + row] = d->weights.data ? amp_mul(loss, weight) : loss;
 }
 
@@ -108,7 +110,8 @@ static void ampi_xent_label_row(const ampi_xent_work *j, size_t row, size_t labe
     float mean = ampi_nonzero(d->smoothing) ? ampi_xent_mean(j, at, x, w) : 0.0f;
     amp_xent_row r = ampi_xent_sums(j, at, x, w);
     r.target = amp_load(d->logits.data, d->logits.dtype, at + label);
-    ampi_xent_end_row(j, row, (int64_t)label, &r, mean);
+    amp_xent_row_end(&r, d, ampi_xent_row_factor(j, (int64_t)label), 1.0f);
+    if (d->row_loss) ampi_xent_row_loss(j, row, (int64_t)label, r.max, r.target, mean, r.sum);
     if (d->dlogits.data) ampi_xent_gradients(j, at, d->softmax ? (size_t)-1 : label, &r, x);
 }
 /* q of the classes i .. i + n of a row. */
@@ -152,58 +155,71 @@ static void ampi_xent_each_row(const ampi_xent_work *j, size_t row, int64_t labe
         k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, at + i), x, n);
     }
 }
-/* Rows of few classes: from memory to lanes and back, `classes` numbers of each row to buf and then to its lane. */
-static void ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
+/* Rows of few classes: from memory to lanes and back, each row's numbers to its lane. The rows, packed, lie where
+   they are or in buf. */
+static const float *ampi_xent_few_load(const ampi_xent_work *j, size_t row, size_t rows, float *x, float *buf) {
     const amp_xent_job *d = j->d;
-    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
-    for (r = 0; r < rows; r += at_once) {
-        const char *from = ampi_at(d->logits, (row + r) * d->ld);
-        j->c->k->widen[d->logits.dtype](buf + r * n, from, at_once * n);
+    const size_t n = d->classes, at_once = d->ld == n ? rows : 1;
+    const float *from = buf;
+    size_t r;
+    if (at_once == AMPI_XENT_ROWS) {
+        from = ampi_floats(j->c->k, d->logits, row * n, rows * n, buf);
+    } else {
+        for (r = 0; r < rows; r += at_once)
+            j->c->k->widen[d->logits.dtype](buf + r * n, ampi_at(d->logits, (row + r) * d->ld), at_once * n);
+        memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
     }
-    memset(buf + rows * n, 0, (AMPI_XENT_ROWS - rows) * n * sizeof *buf);
-    for (r = 0; r < AMPI_XENT_ROWS; r++)
-        for (c = 0; c < n; c++)
-            x[c * AMPI_XENT_ROWS + r] = buf[r * n + c];
+    for (r = 0; r < AMPI_XENT_ROWS; r += 4)
+        (j->c->k->pack4)(x + r, AMPI_XENT_ROWS, from + r * n, n, n);
+    return from;
 }
 static void ampi_xent_few_store(const ampi_xent_work *j, size_t row, size_t rows, const float *x, float *buf) {
     const amp_xent_job *d = j->d;
-    size_t at_once = d->ld == d->classes ? rows : 1, n = d->classes, r, c;
-    for (r = 0; r < rows; r++)
-        for (c = 0; c < n; c++)
-            buf[r * n + c] = x[c * AMPI_XENT_ROWS + r];
-    for (r = 0; r < rows; r += at_once) {
-        char *to = ampi_at(d->dlogits, (row + r) * d->ld);
-        j->c->k->narrow[d->dlogits.dtype](to, buf + r * n, at_once * n);
+    const size_t n = d->classes, at_once = d->ld == n ? rows : 1;
+    const int here = d->ld == n && ampi_in_place(d->dlogits, row * n);
+    float *to = here ? (float *)d->dlogits.data + row * n : buf;
+    size_t r, c;
+    for (c = 0; n >= 4 && c < n; c += 4) { /* the last four may lie over those before them */
+        const size_t first = ampi_least(c, n - 4);
+        (j->c->k->pack4)(to + first, n, x + first * AMPI_XENT_ROWS, AMPI_XENT_ROWS, rows);
     }
+    for (; c < n; c++)
+        for (r = 0; r < rows; r++)
+            to[r * n + c] = x[c * AMPI_XENT_ROWS + r];
+    for (r = 0; !here && r < rows; r += at_once)
+        j->c->k->narrow[d->dlogits.dtype](ampi_at(d->dlogits, (row + r) * d->ld), buf + r * n, at_once * n);
 }
-/* Rows at .. at + rows, at most AMPI_XENT_ROWS. */
+/* Rows at .. at + rows, at most AMPI_XENT_ROWS; a loop for each result, so that chains of many rows are under way. */
 static void ampi_xent_few(const ampi_xent_work *j, size_t at, size_t rows) {
     const amp_xent_job *d = j->d;
     float x[AMPI_XENT_CLASSES * AMPI_XENT_ROWS], buf[AMPI_XENT_CLASSES * AMPI_XENT_ROWS];
-    float all[AMPI_XENT_ROWS] = {0}, at_label[AMPI_XENT_ROWS];
+    float all[AMPI_XENT_ROWS], at_label[AMPI_XENT_ROWS];
     float max[AMPI_XENT_ROWS], sum[AMPI_XENT_ROWS], by[AMPI_XENT_ROWS] = {0}, less[AMPI_XENT_ROWS] = {0};
+    int64_t label[AMPI_XENT_ROWS];
+    const int smooth = ampi_nonzero(d->smoothing);
+    const float *from = ampi_xent_few_load(j, at, rows, x, buf);
+    amp_xent_row row;
     size_t r;
-    ampi_xent_few_load(j, at, rows, x, buf);
-    (j->c->k->few_terms)(x, d->classes, max, ampi_nonzero(d->smoothing) ? all : NULL, sum);
+    (j->c->k->few_terms)(x, d->classes, max, smooth ? all : NULL, sum);
+    amp_xent_row_begin(&row, d);
     for (r = 0; r < rows; r++) {
-        int64_t label = amp_xent_label(d, d->first + at + r);
-        float mean = amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes));
-        amp_xent_row row = AMP_ZERO;
-        if (amp_xent_is_wrong(d, label)) continue;
-        row.max = max[r];
+        label[r] = amp_xent_label(d, d->first + at + r);
+        if (amp_xent_is_wrong(d, label[r])) continue;
         row.sum = sum[r];
-        row.target = buf[r * d->classes + (size_t)label];
-        ampi_xent_end_row(j, at + r, label, &row, mean);
+        amp_xent_row_factors(&row, ampi_xent_row_factor(j, label[r]), 1.0f);
         by[r] = row.by;
         less[r] = row.less;
-        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label * AMPI_XENT_ROWS + r]);
+        at_label[r] = amp_xent_grad_at(&row, x[(size_t)label[r] * AMPI_XENT_ROWS + r]);
+    }
+    for (r = 0; d->row_loss && r < rows; r++) {
+        float mean = smooth ? amp_narrow(amp_ddiv(amp_widen(all[r]), (double)d->classes)) : 0.0f;
+        if (amp_xent_is_wrong(d, label[r])) continue;
+        ampi_xent_row_loss(j, at + r, label[r], max[r], from[r * d->classes + (size_t)label[r]], mean, sum[r]);
     }
     if (!d->dlogits.data) return;
     (j->c->k->few_shares)(x, d->classes, by, less);
-    for (r = 0; r < rows; r++) {
-        int64_t label = amp_xent_label(d, d->first + at + r);
-        if (!d->softmax && !amp_xent_is_wrong(d, label)) x[(size_t)label * AMPI_XENT_ROWS + r] = at_label[r];
-    }
+    for (r = 0; r < rows; r++)
+        if (!d->softmax && !amp_xent_is_wrong(d, label[r])) x[(size_t)label[r] * AMPI_XENT_ROWS + r] = at_label[r];
     ampi_xent_few_store(j, at, rows, x, buf);
 }
 static void ampi_xent_task(void *arg, size_t task, ampi_workspace *w) {

@@ -67,9 +67,25 @@ AMPI_OP __m128d ampi_sse2_guard_doubles(__m128d x) {
 AMPI_OP __m128d ampi_sse2_product(__m128 a, __m128 b) { /* of the lower half, exact */
     return ampi_sse2_guard_doubles(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)));
 }
-AMPI_RARE __m128 ampi_sse2_fuse_each(__m128 a, __m128 b, __m128 c) {
+/* Where a double may lie halfway between two floats: its lower 28 bits are 0, as those of a float are. */
+AMPI_OP __m128i ampi_sse2_halfway(__m128d low, __m128d high) {
+    __m128 ends = _mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), _MM_SHUFFLE(2, 0, 2, 0));
+    return _mm_cmpeq_epi32(_mm_castps_si128(ends) & _mm_set1_epi32(0x0fffffff), _mm_setzero_si128());
+}
+/* Bits in which a double is not the float nearest to it, by halves. */
+AMPI_OP __m128 ampi_sse2_unlike(__m128d x, __m128 nearest) {
+    return _mm_castsi128_ps(_mm_castpd_si128(x) ^ _mm_castpd_si128(_mm_cvtps_pd(nearest)));
+}
+/* A sum that is a float is right: e^0 and zeros give such. */
+AMPI_RARE __m128 ampi_sse2_fuse_each(__m128 a, __m128 b, __m128 c, __m128d low, __m128d high) {
+    const __m128 sum = ampi_sse2_guard(_mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high)));
+    const __m128 l = ampi_sse2_unlike(low, sum), h = ampi_sse2_unlike(high, _mm_movehl_ps(sum, sum));
+    __m128i bits = _mm_castps_si128(_mm_shuffle_ps(l, h, _MM_SHUFFLE(2, 0, 2, 0)));
     float x[3][4];
     uint32_t k;
+    bits |= _mm_castps_si128(_mm_shuffle_ps(l, h, _MM_SHUFFLE(3, 1, 3, 1)));
+    bits = _mm_cmpeq_epi32(bits, _mm_setzero_si128());
+    if (!_mm_movemask_epi8(_mm_andnot_si128(bits, ampi_sse2_halfway(low, high)))) return sum;
     ampi_sse2_store(x[0], a);
     ampi_sse2_store(x[1], b);
     ampi_sse2_store(x[2], c);
@@ -77,16 +93,11 @@ AMPI_RARE __m128 ampi_sse2_fuse_each(__m128 a, __m128 b, __m128 c) {
         x[0][k] = amp_fma(x[0][k], x[1][k], x[2][k]);
     return ampi_sse2_load(x[0]);
 }
-/* see amp_fma; bits that are 0 in a double that is a float, or halfway between two */
-AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) {
-    const __m128i halfway = _mm_set1_epi32(0x0fffffff);
+AMPI_OP __m128 ampi_sse2_fuse(__m128 a, __m128 b, __m128 c) { /* see amp_fma */
     __m128d low = ampi_sse2_product(a, b), high = ampi_sse2_product(_mm_movehl_ps(a, a), _mm_movehl_ps(b, b));
-    __m128 ends;
     low = ampi_sse2_guard_doubles(_mm_add_pd(low, _mm_cvtps_pd(c)));
     high = ampi_sse2_guard_doubles(_mm_add_pd(high, _mm_cvtps_pd(_mm_movehl_ps(c, c))));
-    ends = _mm_shuffle_ps(_mm_castpd_ps(low), _mm_castpd_ps(high), _MM_SHUFFLE(2, 0, 2, 0));
-    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(ends), halfway), _mm_setzero_si128())))
-        return ampi_sse2_fuse_each(a, b, c);
+    if (_mm_movemask_epi8(ampi_sse2_halfway(low, high))) return ampi_sse2_fuse_each(a, b, c, low, high);
     return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }
 #  endif
