@@ -10858,6 +10858,8 @@ typedef struct ampi_kernels {
     /* to: x, or dy, or an array of its own */
     void (*act)(float *to, const float *x, size_t n, amp_act act);
     void (*act_grad)(float *to, const float *dy, const float *saved, size_t n, amp_act act);
+    /* ReLU of F16 or BF16 to the same, or its gradient if saved is not NULL; NULL: widen, act and narrow do it */
+    void (*relu16)(char *to, const char *x, const char *saved, amp_dtype t, size_t n);
     void (*mask_of)(uint8_t *bits, const float *y, size_t n);    /* of ReLU's y */
     void (*mask_grad)(float *dy, const uint8_t *bits, size_t n); /* dy = 0 where the bit is 0 */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);
@@ -13260,12 +13262,22 @@ typedef struct ampi_act_work {
     const ampi_kernels *k;
     const amp_activation_job *job;
 } ampi_act_work;
+static int ampi_is_relu16(const ampi_kernels *k, const amp_activation_job *d) {
+    const amp_dtype t = d->in.dtype;
+    const int alike = d->out.dtype == t && (!d->saved.data || d->saved.dtype == t);
+    return k->relu16 && d->act == AMP_RELU && alike && (t == AMP_F16 || t == AMP_BF16);
+}
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_work *j = (const ampi_act_work *)arg;
     const amp_activation_job *d = j->job;
     float x[AMPI_BLOCK], other[AMPI_BLOCK];
     size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
+    if (ampi_is_relu16(j->k, d)) {
+        const char *saved = d->saved.data ? ampi_at(d->saved, i) : NULL;
+        (j->k->relu16)(ampi_at(d->out, i), ampi_at(d->in, i), saved, d->in.dtype, end - i);
+        return;
+    }
     for (; i < end; i += n) {
         float *to = ampi_in_place(d->out, i) ? (float *)d->out.data + i : x;
         const float *from;
@@ -14674,6 +14686,44 @@ AMPI_OUTER void AMPI_F(act_grad)(float *to, const float *dy, const float *saved,
         memcpy(to + n - left, some, left * sizeof *to);
     }
 }
+#  ifdef AMPI_HAS_FMA
+/* ReLU from 16 bits to 16 bits, as AMPI_F(relu) and AMPI_F(relu_back) have it, in words of 16 bits: signed, numbers
+   below 0 are those above -0 and up to -Inf. NaN stays, and becomes quiet. */
+typedef int16_t AMPI_F(i16) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef AMPI_F(i16) AMPI_F(i16_at) __attribute__((__aligned__(1), __may_alias__));
+AMPI_INNER void AMPI_F(relu16_step)(void *to, const void *from, const void *saved, int16_t inf, int16_t quiet) {
+    AMPI_F(i16) x = *(const AMPI_F(i16_at) *)from;
+    const AMPI_F(i16) nan = (x & 0x7fff) > inf;
+    const AMPI_F(i16) below = (x < 0) & (x > INT16_MIN) & ~nan;
+    x |= nan & quiet;
+    if (saved) {
+        const AMPI_F(i16) y = *(const AMPI_F(i16_at) *)saved;
+        const AMPI_F(i16) open = (y > 0) | ((y & 0x7fff) > inf);
+        x &= open;
+    } else {
+        x &= ~below;
+    }
+    *(AMPI_F(i16_at) *)to = x;
+}
+AMPI_OUTER void AMPI_F(relu16)(char *to, const char *x, const char *saved, amp_dtype t, size_t n) {
+    const int16_t inf = t == AMP_F16 ? 0x7c00 : 0x7f80;
+    const int16_t quiet = t == AMP_F16 ? 0x0200 : 0x0040;
+    const size_t step = 4u * AMPI_WIDTH;
+    const size_t bytes = 2u * n;
+    size_t i;
+    for (i = 0; i + step <= bytes; i += step)
+        AMPI_F(relu16_step)(to + i, x + i, saved ? saved + i : NULL, inf, quiet);
+    if (i < bytes) {
+        char left[4u * AMPI_WIDTH] = {0};
+        char left_saved[4u * AMPI_WIDTH] = {0};
+        memcpy(left, x + i, bytes - i);
+        if (saved) memcpy(left_saved, saved + i, bytes - i);
+        AMPI_F(relu16_step)(left, left, saved ? left_saved : NULL, inf, quiet);
+        memcpy(to + i, left, bytes - i);
+    }
+    AMPI_F(done)();
+}
+#  endif
 /* A mask of ReLU's y: a bit for each that is not 0, NaN too. And dy where the bit is 1, else 0. */
 AMPI_OUTER void AMPI_F(mask_of)(uint8_t *bits, const float *y, size_t n) {
     size_t i, k;
@@ -15742,6 +15792,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->fused = NULL;
     k->direct = AMPI_F(direct);
     k->rescale = AMPI_F(rescale);
+    k->relu16 = AMPI_F(relu16);
 #  else
     k->fused = AMPI_F(fused);
 #  endif

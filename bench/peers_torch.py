@@ -123,6 +123,14 @@ def activation(name, count, dtype, act, theirs):
     row("%s %s, %d" % (name, str(dtype)[6:], count), lambda: ctx.check(amp.lib.amp_activation(ctx.handle, C.byref(d))), lambda: theirs(x))
 
 
+def relu_gradient(count, dtype):
+    y, dy = torch.relu(torch.randn(count)).to(dtype), torch.randn(count).to(dtype)
+    dx, d = torch.empty_like(y), amp.c.amp_activation_desc()
+    d.act, d.count, d.x, d.y, d.dy, d.dx = amp.c.AMP_RELU, count, raw(y), raw(y), raw(dy), raw(dx)
+    row("ReLU gradient %s, %d" % (str(dtype)[6:], count), lambda: ctx.check(amp.lib.amp_activation(ctx.handle, C.byref(d))),
+        lambda: torch.ops.aten.threshold_backward(dy, y, 0))
+
+
 def column_sums(rows, cols, dtype):
     x, y = torch.randn(rows, cols).to(dtype), torch.empty(cols)
     row("column sums %d x %d %s" % (rows, cols, str(dtype)[6:]),
@@ -143,6 +151,8 @@ cast(torch.float16)
 for kind in (torch.float32, torch.float16):
     activation("ReLU", 1 << 16, kind, amp.c.AMP_RELU, F.relu)
     activation("ReLU", LARGE, kind, amp.c.AMP_RELU, F.relu)
+    relu_gradient(1 << 16, kind)
+    relu_gradient(LARGE, kind)
     activation("GELU", 1 << 16, kind, amp.c.AMP_GELU, lambda x: F.gelu(x, approximate="tanh"))
     column_sums(512, 768, kind)
     column_sums(4096, 1024, kind)

@@ -487,6 +487,41 @@ static void activation_ends(t_run *t) {
     }
     t_clear(t);
 }
+/* ReLU from 16 bits to the same has loops of its own: each pattern becomes what it becomes by way of F32. */
+static void relu_of_halves(t_run *t) {
+    enum { N = 65536 + 5 };
+    static const amp_dtype types[2] = {AMP_F16, AMP_BF16};
+    uint16_t *x = (uint16_t *)t_host(t, 2 * N), *y = (uint16_t *)t_host(t, 2 * N);
+    int i, grad;
+    for (i = 0; i < N; i++) {
+        x[i] = (uint16_t)i;
+        y[i] = (uint16_t)(i * 40503u + 7u); /* each pattern once, elsewhere */
+    }
+    for (i = 0; i < 2; i++)
+        for (grad = 0; grad < 2; grad++) {
+            amp_array in = amp_arr(t_put_at(t, x, 2 * N, 2), types[i]), saved = amp_arr(t_put(t, y, 2 * N), types[i]);
+            amp_array wide = empty(t, AMP_F32, N), wide_saved = empty(t, AMP_F32, N);
+            amp_array got = empty(t, types[i], N), want = empty(t, types[i], N);
+            amp_activation_desc d = AMP_ZERO;
+            t_note(t, "%s, %s", amp_dtype_name(types[i]), grad ? "backward" : "forward");
+            CHECK_OK(amp_cast(t->ctx, wide, in, N, NULL));
+            CHECK_OK(amp_cast(t->ctx, wide_saved, saved, N, NULL));
+            d.act = AMP_RELU;
+            d.count = N;
+            d.x = in;
+            d.y = grad ? saved : got;
+            if (grad) d.dy = in;
+            if (grad) d.dx = got;
+            CHECK_OK(amp_activation(t->ctx, &d));
+            d.x = wide;
+            d.y = grad ? wide_saved : wide;
+            if (grad) d.dy = d.dx = wide;
+            CHECK_OK(amp_activation(t->ctx, &d));
+            CHECK_OK(amp_cast(t->ctx, want, wide, N, NULL));
+            CHECK_BITS(contents(t, got, N), contents(t, want, N), N, 2);
+        }
+    t_clear(t);
+}
 /* The same bits everywhere, any dtypes, aligned or not, in place or apart. */
 static void blob_values(t_run *t, t_blob *b, amp_array a, size_t n) { /* NaN is NaN */
     const size_t size = amp_dtype_size(a.dtype);
@@ -1162,9 +1197,10 @@ const t_test t_suite_layers[] = {{"layers.in_out", stored_in_out, T_ALL},
     {"layers.cache_ends_with_the_scale", cache_ends_with_the_scale, T_ALL}, {"sums.bits", column_sums, T_ALL},
     {"sums.by_rule", column_sums_by_rule, T_ALL}, {"sums.f8", column_sums_of_f8, T_ALL},
     {"sums.refused", column_sums_refused, T_ALL}, {"act.values", activation_values, T_ALL},
-    {"act.ends", activation_ends, T_ALL}, {"act.same_everywhere", activation_same_everywhere, T_ALL},
-    {"act.refused", activation_refused, T_ALL}, {"act.in_layers", activation_in_layers, T_ALL},
-    {"gemm.rows_and_batches", rows_and_batches, T_ALL}, {"gemm.sums_beside_acts", sums_beside_acts, T_ALL},
+    {"act.ends", activation_ends, T_ALL}, {"act.relu_of_halves", relu_of_halves, T_CPU},
+    {"act.same_everywhere", activation_same_everywhere, T_ALL}, {"act.refused", activation_refused, T_ALL},
+    {"act.in_layers", activation_in_layers, T_ALL}, {"gemm.rows_and_batches", rows_and_batches, T_ALL},
+    {"gemm.sums_beside_acts", sums_beside_acts, T_ALL},
     {"gemm.batches_same_everywhere", batches_same_everywhere, T_ALL},
     {"gemm.rows_and_batches_refused", rows_and_batches_refused, T_ALL}, {"mask.in_layers", mask_in_layers, T_ALL},
     {"mask.products", mask_of_products, T_ALL}, {"mask.same_everywhere", mask_same_everywhere, T_ALL},

@@ -94,6 +94,8 @@ typedef struct ampi_kernels {
     /* to: x, or dy, or an array of its own */
     void (*act)(float *to, const float *x, size_t n, amp_act act);
     void (*act_grad)(float *to, const float *dy, const float *saved, size_t n, amp_act act);
+    /* ReLU of F16 or BF16 to the same, or its gradient if saved is not NULL; NULL: widen, act and narrow do it */
+    void (*relu16)(char *to, const char *x, const char *saved, amp_dtype t, size_t n);
     void (*mask_of)(uint8_t *bits, const float *y, size_t n);    /* of ReLU's y */
     void (*mask_grad)(float *dy, const uint8_t *bits, size_t n); /* dy = 0 where the bit is 0 */
     void (*drop)(float *u, const uint32_t *random, size_t n, uint32_t threshold, float factor);

@@ -517,12 +517,22 @@ typedef struct ampi_act_work {
     const ampi_kernels *k;
     const amp_activation_job *job;
 } ampi_act_work;
+static int ampi_is_relu16(const ampi_kernels *k, const amp_activation_job *d) {
+    const amp_dtype t = d->in.dtype;
+    const int alike = d->out.dtype == t && (!d->saved.data || d->saved.dtype == t);
+    return k->relu16 && d->act == AMP_RELU && alike && (t == AMP_F16 || t == AMP_BF16);
+}
 static void ampi_act_task(void *arg, size_t task, ampi_workspace *w) {
     const ampi_act_work *j = (const ampi_act_work *)arg;
     const amp_activation_job *d = j->job;
     float x[AMPI_BLOCK], other[AMPI_BLOCK];
     size_t i = task * AMP_CHUNK, end = ampi_least(d->count, i + AMP_CHUNK), n;
     (void)w;
+    if (ampi_is_relu16(j->k, d)) {
+        const char *saved = d->saved.data ? ampi_at(d->saved, i) : NULL;
+        (j->k->relu16)(ampi_at(d->out, i), ampi_at(d->in, i), saved, d->in.dtype, end - i);
+        return;
+    }
     for (; i < end; i += n) {
         float *to = ampi_in_place(d->out, i) ? (float *)d->out.data + i : x;
         const float *from;

@@ -125,6 +125,44 @@ AMPI_OUTER void AMPI_F(act_grad)(float *to, const float *dy, const float *saved,
         memcpy(to + n - left, some, left * sizeof *to);
     }
 }
+#  ifdef AMPI_HAS_FMA
+/* ReLU from 16 bits to 16 bits, as AMPI_F(relu) and AMPI_F(relu_back) have it, in words of 16 bits: signed, numbers
+   below 0 are those above -0 and up to -Inf. NaN stays, and becomes quiet. */
+typedef int16_t AMPI_F(i16) __attribute__((__vector_size__(4u * AMPI_WIDTH)));
+typedef AMPI_F(i16) AMPI_F(i16_at) __attribute__((__aligned__(1), __may_alias__));
+AMPI_INNER void AMPI_F(relu16_step)(void *to, const void *from, const void *saved, int16_t inf, int16_t quiet) {
+    AMPI_F(i16) x = *(const AMPI_F(i16_at) *)from;
+    const AMPI_F(i16) nan = (x & 0x7fff) > inf;
+    const AMPI_F(i16) below = (x < 0) & (x > INT16_MIN) & ~nan;
+    x |= nan & quiet;
+    if (saved) {
+        const AMPI_F(i16) y = *(const AMPI_F(i16_at) *)saved;
+        const AMPI_F(i16) open = (y > 0) | ((y & 0x7fff) > inf);
+        x &= open;
+    } else {
+        x &= ~below;
+    }
+    *(AMPI_F(i16_at) *)to = x;
+}
+AMPI_OUTER void AMPI_F(relu16)(char *to, const char *x, const char *saved, amp_dtype t, size_t n) {
+    const int16_t inf = t == AMP_F16 ? 0x7c00 : 0x7f80;
+    const int16_t quiet = t == AMP_F16 ? 0x0200 : 0x0040;
+    const size_t step = 4u * AMPI_WIDTH;
+    const size_t bytes = 2u * n;
+    size_t i;
+    for (i = 0; i + step <= bytes; i += step)
+        AMPI_F(relu16_step)(to + i, x + i, saved ? saved + i : NULL, inf, quiet);
+    if (i < bytes) {
+        char left[4u * AMPI_WIDTH] = {0};
+        char left_saved[4u * AMPI_WIDTH] = {0};
+        memcpy(left, x + i, bytes - i);
+        if (saved) memcpy(left_saved, saved + i, bytes - i);
+        AMPI_F(relu16_step)(left, left, saved ? left_saved : NULL, inf, quiet);
+        memcpy(to + i, left, bytes - i);
+    }
+    AMPI_F(done)();
+}
+#  endif
 /* A mask of ReLU's y: a bit for each that is not 0, NaN too. And dy where the bit is 1, else 0. */
 AMPI_OUTER void AMPI_F(mask_of)(uint8_t *bits, const float *y, size_t n) {
     size_t i, k;

@@ -22,6 +22,7 @@ static void AMPI_F(use)(ampi_kernels *k) {
     k->fused = NULL;
     k->direct = AMPI_F(direct);
     k->rescale = AMPI_F(rescale);
+    k->relu16 = AMPI_F(relu16);
 #  else
     k->fused = AMPI_F(fused);
 #  endif
