@@ -152,6 +152,7 @@ def lifetimes():
     text = "for k in range(24):\n    ctx.me = [x for x in [ctx, p, s, v][k % 4:]]\n    del ctx, p, s, v, loss\n    gc.collect()\n    exec(SCRIPT)\n"
     ends(f"SCRIPT = {SCRIPT!r}\n" + text, "cycles of every kind")
     kept_by_arrays()
+    dropped_elsewhere()
     ended_meanwhile()
     ctx = amp.Context(threads=1)
     p, s = amp.Params(ctx, {"w": np.ones(10, np.float32)}), amp.Scaler(ctx)
@@ -203,6 +204,27 @@ def kept_by_arrays():
     del view
     gc.collect()
     check(kept() is None, "and no longer than it lives")
+
+
+def dropped_elsewhere():
+    """What another thread drops while a call of this one runs is ended by the next call."""
+    ctx = amp.Context(threads=1)
+    total = amp.c.amp_ledger_row()
+    amp.lib.amp_ledger(ctx.handle, C.byref(total), 1, None)
+    before = total.bytes
+    held = [amp.Params(ctx, {"w": np.ones(10, np.float32)}), ctx.empty((9,), amp.F32), amp.Scaler(ctx)]
+    made = [held[0]._made, held[2]._made]
+    check(amp.lib.amp_verb_begin(ctx.handle, b"amp_cast") == 0, "inside a call")
+    other = threading.Thread(target=held.clear)
+    other.start()
+    other.join()
+    check(all(m.handle for m in made), "what another thread drops meanwhile is not touched")
+    amp.lib.amp_verb_end(ctx.handle, 0)
+    ctx.sync()
+    check(not any(m.handle for m in made), "the next call ends it")
+    amp.lib.amp_ledger(ctx.handle, C.byref(total), 1, None)
+    check(total.bytes == before, "and nothing of it is left")
+    ctx.close()
 
 
 def ended_meanwhile():

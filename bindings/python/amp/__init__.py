@@ -101,13 +101,28 @@ class Histogram:
 
 
 class _Made:
-    """What the library made: destroyed once, after what was made on it, in whatever order Python ends its objects."""
+    """What the library made: destroyed once, after what was made on it, in whatever order Python ends its objects, and in no other
+    thread than works with its context: there a call may be running, which the end of an object must not meet."""
 
     def __init__(self, handle, destroy, on=None):
         self.handle, self.destroy, self.on = handle, destroy, on
         self.children, self.uses = set(), set()
+        self.root, self.thread, self.dropped = on.root if on else self, threading.get_ident(), []
         if on:
             on.children.add(self)
+
+    def enter(self):
+        """Before a call: what other threads have dropped meanwhile."""
+        self.root.thread = threading.get_ident()
+        while self.root.dropped:
+            self.root.dropped.pop().end()
+
+    def drop(self):
+        """Nothing refers to it any more, which the garbage collector may find out in any thread."""
+        if self.root is self or self.root.thread == threading.get_ident():
+            self.end()
+        else:
+            self.root.dropped.append(self)
 
     def used(self):
         # of a list: the garbage collector may end a child meanwhile, which leaves the set
@@ -131,6 +146,7 @@ class _Object:
     def handle(self):
         if not self._made or not self._made.handle:
             raise ValueError(f"amp: this {type(self).__name__} is closed")
+        self._made.enter()
         return self._made.handle
 
     def close(self):
@@ -143,7 +159,7 @@ class _Object:
 
     def __del__(self):
         if self._made:
-            self._made.end()
+            self._made.drop()
 
     def __reduce_ex__(self, protocol):  # of copy.copy, copy.deepcopy and pickle
         raise TypeError(f"amp: a {type(self).__name__} cannot be copied or pickled")
